@@ -1,0 +1,1 @@
+"""Programs that train, evaluate and measure, and what they share."""
