@@ -1,0 +1,87 @@
+"""Reads one image file of any common kind into a square RGB array."""
+
+import warnings
+
+import numpy as np
+from PIL import Image, ImageOps
+
+SUFFIXES = frozenset(
+    (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+)
+
+
+def read_image(path, size: int) -> np.ndarray:
+    """Reads, turns upright, converts to RGB and fits to a square.
+
+    Transparent parts come out white; of an animation the first frame is used;
+    16-bit images keep their upper 8 bits.
+
+    Args:
+        path: File name.
+        size: Side of the result.
+
+    Returns:
+        uint8 `(size, size, 3)`.
+
+    Raises:
+        OSError: The file is not an image or is damaged.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path) as image:
+                upright = ImageOps.exif_transpose(image)
+                return np.asarray(fit(to_rgb(upright), size))
+    except (ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        # Pillow's decoders raise these, too, on damaged files.
+        raise OSError(f"Cannot decode {path}: {error}") from error
+
+
+def check_header(path):
+    """Raises OSError unless the file begins like an image; reads no pixels."""
+    with Image.open(path):
+        pass
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """Converts any mode to RGB."""
+    if image.mode.startswith("I") or image.mode == "F":
+        return _high_depth(image).convert("RGB")
+    if image.has_transparency_data:
+        layer = image.convert("RGBA")
+        paper = Image.new("RGBA", layer.size, "white")
+        return Image.alpha_composite(paper, layer).convert("RGB")
+    return image.convert("RGB")
+
+
+def _high_depth(image):
+    """Brings 16 and 32-bit greyscale to 8 bits: 65535 becomes 255."""
+    values = np.asarray(image, np.float64)
+    scale = 257.0 if values.max(initial=0.0) > 255.0 else 1.0
+    return Image.fromarray(np.clip(values / scale, 0, 255).astype(np.uint8))
+
+
+def fit(image: Image.Image, size: int) -> Image.Image:
+    """Resizes the short side to `size` and cuts the centre square out."""
+    if image.size == (size, size):
+        return image
+    scale = size / min(image.size)
+    wide = max(size, round(image.width * scale))
+    high = max(size, round(image.height * scale))
+    left, top = (wide - size) // 2, (high - size) // 2
+    resized = image.resize((wide, high), Image.Resampling.BILINEAR)
+    return resized.crop((left, top, left + size, top + size))
+
+
+def fit_array(images: np.ndarray, size: int) -> np.ndarray:
+    """Fits every image of a uint8 array `(N, H, W, C)` to a square."""
+    if images.shape[1:3] == (size, size):
+        return images
+    channels = images.shape[-1]
+    fitted = np.empty((len(images), size, size, channels), np.uint8)
+    for index, image in enumerate(images):
+        picture = Image.fromarray(image[..., 0] if channels == 1 else image)
+        fitted[index] = np.asarray(fit(picture, size)).reshape(
+            size, size, channels
+        )
+    return fitted

@@ -1,0 +1,70 @@
+"""The front door: any data set by name, file or folder."""
+
+from encapnet_tf.data import image_folder, named, npz
+from encapnet_tf.data.dataset import Dataset
+from encapnet_tf.data.house_numbers import load_house_numbers
+from encapnet_tf.data.images import fit_array
+from encapnet_tf.data.splits import ArraySplit
+
+DATASETS: dict[str, str] = {
+    "house_numbers": (
+        "Rendered house numbers, 32x32 RGB, 10 classes; built in, no download"
+    ),
+    **{name: source.description for name, source in named.SOURCES.items()},
+    "npz:PATH": "Own images in an .npz file: x_train, y_train, x_test, y_test",
+    "folder:PATH": "Own images, one sub-folder per class",
+}
+
+
+def load(
+    dataset: str,
+    data_dir: str | None = None,
+    *,
+    image_size: int | None = None,
+) -> Dataset:
+    """Loads a data set.
+
+    Args:
+        dataset: A key of `DATASETS`, or `npz:PATH` or `folder:PATH` for your
+            own.
+        data_dir: Folder of data sets known by name: `NAME.npz` or what tfds
+            stored. For `house_numbers`, the folder of its cache.
+        image_size: Side of the square the images are fitted to. Default: as
+            they are; 32 for folders; 128 for `imagenet2012`.
+
+    Returns:
+        The data set.
+
+    Raises:
+        ValueError: The data are not as expected, or not to be had.
+    """
+    if image_size is not None and image_size < 1:
+        raise ValueError(
+            "`image_size` must be a positive number of pixels. "
+            f"Received: image_size={image_size}."
+        )
+    kind, colon, path = dataset.partition(":")
+    if colon and kind in ("npz", "folder") and path:
+        own = npz.load_npz if kind == "npz" else image_folder.load_folder
+        return own(path, image_size=image_size)
+    if dataset == "house_numbers":
+        return _house_numbers(data_dir, image_size)
+    if dataset in named.SOURCES:
+        return named.load_named(dataset, data_dir, image_size=image_size)
+    raise ValueError(
+        f"`dataset` must be one of {', '.join(DATASETS)}. "
+        f"Received: dataset={dataset!r}."
+    )
+
+
+def _house_numbers(cache_dir, image_size):
+    arrays = load_house_numbers(cache_dir)
+    splits = []
+    for part in ("train", "test"):
+        images = arrays[f"x_{part}"]
+        if image_size is not None:
+            images = fit_array(images, image_size)
+        splits.append(ArraySplit(images, arrays[f"y_{part}"]))
+    names = tuple("0123456789")
+    shape = splits[0].image_shape
+    return Dataset("house_numbers", *splits, names, shape, flip=False)
