@@ -1,0 +1,314 @@
+"""Feedback agreement: higher capsules must be able to recover lower ones.
+
+The training-only unit of section 3.2. `Generator` is the paper's g,
+`Extractor` its f.
+"""
+
+import keras
+import tensorflow as tf
+
+from encapnet_tf import ops
+from encapnet_tf.checks import check_choice, check_positive
+from encapnet_tf.config import AgreementConfig
+from encapnet_tf.layers.batch_norm import BatchNorm
+from encapnet_tf.layers.grouped_conv import GroupedConv2D
+
+# Ours: on such maps two strides of 2 leave one entry, and the cosine distance
+# of vectors with one entry is constant.
+_SMALL_MAP = 4
+
+
+@keras.saving.register_keras_serializable(package="encapnet")
+class Generator(keras.layers.Layer):
+    """g: transposed convolution → BN → ReLU (→ squash), from higher to lower.
+
+    Args:
+        num_capsules: Groups of the convolution and capsules of the squash;
+            None: ungrouped and no squash (the paper's ablation d4).
+
+    Call arguments:
+        inputs: Pair (higher maps, lower maps); of the lower only the shape
+            matters.
+
+    Returns:
+        Maps of the lower's shape.
+    """
+
+    def __init__(self, num_capsules=None, **kwargs):
+        super().__init__(**kwargs)
+        self.num_capsules = num_capsules
+        self.norm = BatchNorm(name="norm", dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        """Makes the kernel of the transposed convolution."""
+        (_, *size, higher), (_, *lower_size, lower) = input_shape
+        self.stride = _stride(tuple(size), tuple(lower_size))
+        self.output_size = tuple(lower_size)
+        # Kernel 3 (appendix B) covers the strides of the paper, 1 and 2.
+        kernel_size = max(3, 2 * self.stride - 1)
+        groups = self.num_capsules or 1
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(kernel_size, kernel_size, lower // groups, higher),
+            initializer="glorot_normal",
+        )
+        self.bias = self.add_weight(
+            name="bias", shape=(lower,), initializer="zeros"
+        )
+        self.norm.build(input_shape[1])
+
+    def call(self, inputs, training=None):
+        """Generates u' from the higher maps."""
+        maps = ops.grouped_conv2d_transpose(
+            inputs[0],
+            self.kernel,
+            groups=self.num_capsules or 1,
+            stride=self.stride,
+            output_size=self.output_size,
+        )
+        maps = self.norm(maps + self.bias, training=training)
+        if self.num_capsules is None:
+            return tf.nn.relu(maps)
+        return ops.activate_capsules(maps, self.num_capsules)
+
+    def compute_output_shape(self, input_shape):
+        """Returns the lower's shape."""
+        return input_shape[1]
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return super().get_config() | {"num_capsules": self.num_capsules}
+
+
+@keras.saving.register_keras_serializable(package="encapnet")
+class Extractor(keras.layers.Layer):
+    """f: two convolutions, each → BN → ReLU, to one vector per sample.
+
+    Call arguments:
+        inputs: Maps `(B, H, W, channels)`.
+
+    Returns:
+        Vectors `(B, entries)`.
+    """
+
+    def build(self, input_shape):
+        """Makes the two convolutions."""
+        _, height, width, channels = input_shape
+        small = max(height, width) <= _SMALL_MAP
+        self.blocks = []
+        shape = input_shape
+        # Kernel 3, a quarter of the channels, then one (appendix B).
+        for filters, stride in ((max(1, channels // 4), 2), (1, 2 - small)):
+            conv = GroupedConv2D(filters, 3, stride, dtype=self.dtype_policy)
+            norm = BatchNorm(dtype=self.dtype_policy)
+            conv.build(shape)
+            shape = conv.compute_output_shape(shape)
+            norm.build(shape)
+            self.blocks.append((conv, norm))
+            setattr(self, f"conv{len(self.blocks)}", conv)
+            setattr(self, f"norm{len(self.blocks)}", norm)
+        self.num_entries = shape[1] * shape[2]
+        if self.num_entries < 2:
+            raise ValueError(
+                "The maps are too small for feedback agreement: the extractor "
+                "leaves one entry per sample, and the cosine distance of such "
+                "vectors is constant. Received: lower maps of shape "
+                f"{tuple(input_shape)}. Join larger maps."
+            )
+
+    def call(self, inputs, training=None):
+        """Extracts the vectors, by the statistics of this batch."""
+        maps = inputs
+        for conv, norm in self.blocks:
+            maps = tf.nn.relu(norm(conv(maps), training=training))
+        return tf.reshape(maps, (-1, self.num_entries))
+
+    def compute_output_shape(self, input_shape):
+        """Returns `(B, entries)`."""
+        return (input_shape[0], self.num_entries)
+
+
+@keras.saving.register_keras_serializable(package="encapnet")
+class FeedbackAgreement(keras.layers.Layer):
+    """Adds λ times the divergence between lower maps and their recovery.
+
+    In training, u' = g(higher) is compared with u = lower: an extractor f makes
+    one vector per sample of each, and the divergence between the two batches
+    of vectors is added by `add_loss`. Otherwise nothing runs. The loss before
+    weighting and the marginal error of the transport plan are recorded as
+    metrics `NAME_loss` and `NAME_marginal_error`.
+
+    Args:
+        num_capsules: Capsule channels C of both maps.
+        weight: λ.
+        epsilon: Strength of the entropic regularisation.
+        num_iterations: L, Sinkhorn iterations.
+        cost: "cosine", "l2" or "sqeuclidean".
+        debias: Whether to subtract the self-terms (equation 11).
+        plan_gradient: Whether the gradient passes through the iterations.
+        generator: "capsule" or "vanilla" (for maps without capsules).
+        extractor: "conv" or "none" (the maps themselves).
+        divergence: "sinkhorn" or "kl".
+        batch: "replica": each device compares its own batch; "global": all
+            devices' vectors are gathered first, as on one device.
+
+    Call arguments:
+        inputs: `[higher, lower]`, maps; the lower ones as large as the higher
+            or larger by an integer stride.
+
+    Returns:
+        `higher`, unchanged.
+
+    The variable `ramp` (1 at first, saved with the weights) multiplies λ; a
+    training loop sets it to raise λ slowly.
+    """
+
+    def __init__(
+        self,
+        num_capsules,
+        weight=10.0,
+        epsilon=0.1,
+        num_iterations=10,
+        cost="cosine",
+        debias=True,
+        plan_gradient=False,
+        generator="capsule",
+        extractor="conv",
+        divergence="sinkhorn",
+        batch="replica",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.options = AgreementConfig(
+            weight=weight,
+            epsilon=epsilon,
+            num_iterations=num_iterations,
+            cost=cost,
+            debias=debias,
+            plan_gradient=plan_gradient,
+            generator=generator,
+            extractor=extractor,
+            divergence=divergence,
+            batch=batch,
+        )
+        check_positive(num_capsules=num_capsules)
+        self.num_capsules = num_capsules
+        self.generator = Generator(
+            num_capsules if generator == "capsule" else None,
+            name="generator",
+            dtype=self.dtype_policy,
+        )
+        if extractor == "conv":
+            self.extractor = Extractor(
+                name="extractor", dtype=self.dtype_policy
+            )
+        self.loss_metric = keras.metrics.Mean(f"{self.name}_loss")
+        if divergence == "sinkhorn":
+            self.error_metric = keras.metrics.Mean(
+                f"{self.name}_marginal_error"
+            )
+
+    def build(self, input_shape):
+        """Makes g, f and the ramp."""
+        if len(input_shape) != 2 or any(len(s) != 4 for s in input_shape):
+            raise ValueError(
+                "FeedbackAgreement is called on [higher, lower], two maps "
+                "(B, H, W, channels). Received: inputs of shape "
+                f"{input_shape}."
+            )
+        higher, lower = input_shape
+        channels = (higher[-1], lower[-1])
+        if self.options.generator == "capsule" and any(
+            count % self.num_capsules for count in channels
+        ):
+            raise ValueError(
+                "The channels of both maps must be a multiple of "
+                f"`num_capsules`. Received: num_capsules={self.num_capsules}, "
+                f"channels {channels}. For maps without capsules take "
+                "generator='vanilla'."
+            )
+        self.generator.build(input_shape)
+        if self.options.extractor == "conv":
+            self.extractor.build(lower)
+        self.ramp = self.add_weight(
+            name="ramp",
+            shape=(),
+            initializer="ones",
+            trainable=False,
+            dtype="float32",
+        )
+
+    def call(self, inputs, training=None):
+        """Adds the loss when training; returns the higher maps as they are."""
+        higher, lower = inputs
+        if training:
+            divergence = self._divergence(
+                self._vectors(self.generator(inputs, training=True)),
+                self._vectors(lower),
+            )
+            self.loss_metric.update_state(divergence)
+            self.add_loss(self.options.weight * self.ramp * divergence)
+        return higher
+
+    def _vectors(self, maps):
+        if self.options.extractor == "conv":
+            return self.extractor(maps, training=True)
+        _, height, width, channels = maps.shape
+        return tf.reshape(maps, (-1, height * width * channels))
+
+    def _divergence(self, recovered, lower):
+        options = self.options
+        if options.batch == "global":
+            recovered, lower = _gather(recovered), _gather(lower)
+        if options.divergence == "kl":
+            return _kl(lower, recovered)
+        divergence = ops.sinkhorn_divergence_with_error(
+            recovered,
+            lower,
+            cost=options.cost,
+            epsilon=options.epsilon,
+            num_iterations=options.num_iterations,
+            debias=options.debias,
+            plan_gradient=options.plan_gradient,
+        )
+        self.error_metric.update_state(divergence.marginal_error)
+        return tf.cast(divergence.value, tf.float32)
+
+    def compute_output_shape(self, input_shape):
+        """Returns the shape of the higher maps."""
+        return input_shape[0]
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return (
+            super().get_config()
+            | {"num_capsules": self.num_capsules}
+            | vars(self.options)
+        )
+
+
+def _stride(higher_size, lower_size):
+    """The stride that takes the lower size to the higher one."""
+    stride = max(1, round(lower_size[0] / higher_size[0]))
+    if tuple(-(-side // stride) for side in lower_size) != higher_size:
+        raise ValueError(
+            "The lower maps must be as large as the higher ones, or larger by "
+            f"an integer stride. Received: higher {higher_size}, lower "
+            f"{lower_size}. Calls and pairs name the higher end first."
+        )
+    return stride
+
+
+def _gather(vectors):
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return vectors
+    return context.all_gather(vectors, axis=0)
+
+
+def _kl(target, recovered):
+    """KL(q ‖ p) of softmaxes over the entries, mean over the batch."""
+    target, recovered = map(ops.at_least_float32, (target, recovered))
+    log_q, log_p = tf.nn.log_softmax(target), tf.nn.log_softmax(recovered)
+    per_sample = tf.reduce_sum(tf.exp(log_q) * (log_q - log_p), axis=-1)
+    return tf.cast(tf.reduce_mean(per_sample), tf.float32)

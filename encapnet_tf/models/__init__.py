@@ -1,0 +1,9 @@
+"""The networks of the paper, by name."""
+
+from encapnet_tf.models.registry import (
+    create_model,
+    list_variants,
+    variant_config,
+)
+
+__all__ = ["create_model", "list_variants", "variant_config"]

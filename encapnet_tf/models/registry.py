@@ -1,0 +1,81 @@
+"""From the name of a variant to a model."""
+
+import difflib
+from typing import Any
+
+import keras
+
+from encapnet_tf.config import (
+    VARIANTS,
+    CapNetConfig,
+    CNNConfig,
+    EncapNetConfig,
+    NetworkConfig,
+    ResNetConfig,
+    override,
+)
+from encapnet_tf.models.capnet import build_capnet
+from encapnet_tf.models.cnn import build_cnn
+from encapnet_tf.models.encapnet import build_encapnet
+from encapnet_tf.models.resnet import build_resnet
+
+_BUILDERS = {
+    EncapNetConfig: build_encapnet,
+    CapNetConfig: build_capnet,
+    CNNConfig: build_cnn,
+    ResNetConfig: build_resnet,
+}
+
+
+def list_variants() -> list[str]:
+    """Returns the names that `create_model` takes.
+
+    Example:
+        >>> "encapnet_small" in list_variants()
+        True
+    """
+    return list(VARIANTS)
+
+
+def variant_config(variant: str, **overrides: Any) -> NetworkConfig:
+    """Returns the config of a variant, with some fields replaced."""
+    if variant not in VARIANTS:
+        close = difflib.get_close_matches(variant, VARIANTS, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(
+            f"`variant` must be one of {', '.join(VARIANTS)}. "
+            f"Received: variant={variant!r}.{hint}"
+        )
+    return override(VARIANTS[variant], **overrides)
+
+
+def create_model(
+    variant: str,
+    num_classes: int | None = None,
+    input_shape: tuple[int, int, int] | None = None,
+    **overrides: Any,
+) -> keras.Model:
+    """Builds a network of the paper, or one of ours.
+
+    Args:
+        variant: A name from `list_variants()`.
+        num_classes: Number of classes; the variant's own (10, or 200 for v2
+            and v3) where not given.
+        input_shape: Height, width and channels; the variant's own where not
+            given. Sides below 32 are zero-padded; above 64 the network starts
+            with a 7×7 convolution and a pool.
+        **overrides: Any field of the variant's config, such as
+            `agreement="none"` or `agreement_options={"weight": 1.0}`.
+
+    Returns:
+        A functional model from images in [0, 1] to class scores: capsule
+        lengths, or logits for the CNN and ResNet variants.
+
+    Example:
+        >>> create_model("encapnet_tiny", num_classes=3).output_shape
+        (None, 3)
+    """
+    given = {"num_classes": num_classes, "input_shape": input_shape}
+    overrides |= {name: v for name, v in given.items() if v is not None}
+    config = variant_config(variant, **overrides)
+    return _BUILDERS[type(config)](config, name=variant)

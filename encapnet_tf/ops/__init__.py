@@ -1,0 +1,51 @@
+"""The mathematics of the paper as pure TensorFlow functions."""
+
+from encapnet_tf.ops.capsule_maps import (
+    activate_capsules,
+    arrange_capsules,
+    list_capsules,
+    merge_capsules,
+    split_capsules,
+)
+from encapnet_tf.ops.grouped_conv import (
+    grouped_conv2d,
+    grouped_conv2d_transpose,
+)
+from encapnet_tf.ops.routing import (
+    DynamicRouting,
+    EMRouting,
+    dynamic_routing,
+    em_routing,
+)
+from encapnet_tf.ops.sinkhorn import (
+    SinkhornDivergence,
+    SinkhornResult,
+    cost_matrix,
+    sinkhorn,
+    sinkhorn_divergence,
+    sinkhorn_divergence_with_error,
+)
+from encapnet_tf.ops.squash import at_least_float32, length, squash
+
+__all__ = [
+    "DynamicRouting",
+    "EMRouting",
+    "SinkhornDivergence",
+    "SinkhornResult",
+    "activate_capsules",
+    "arrange_capsules",
+    "at_least_float32",
+    "cost_matrix",
+    "dynamic_routing",
+    "em_routing",
+    "grouped_conv2d",
+    "grouped_conv2d_transpose",
+    "length",
+    "list_capsules",
+    "merge_capsules",
+    "sinkhorn",
+    "sinkhorn_divergence",
+    "sinkhorn_divergence_with_error",
+    "split_capsules",
+    "squash",
+]

@@ -1,0 +1,144 @@
+"""Agreement routing of CapNet, the baseline: dynamic and EM.
+
+Lower capsules i = 1 … N vote for higher capsules j = 1 … M with vectors of E
+entries. Both routings compute in float32 (float64 for float64 votes).
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from encapnet_tf.checks import check_choice, check_positive
+from encapnet_tf.ops.squash import at_least_float32, squash
+
+# Below this a cluster counts as a point: keeps log σ finite when all votes
+# agree. Far below the variance of any votes that differ in float32.
+_SMALLEST_VARIANCE = 1e-12
+# The normalised cost runs from −5 to 5, so that the sigmoid spreads over
+# (0, 1) (paper, appendix A).
+_COST_RANGE = 5.0
+
+SOFTMAX_AXES = {"lower": 1, "higher": 2}
+
+
+class DynamicRouting(NamedTuple):
+    """Higher capsules `(B, M, E)` and the last coefficients c `(B, N, M)`."""
+
+    capsules: tf.Tensor
+    coefficients: tf.Tensor
+
+
+class EMRouting(NamedTuple):
+    """Higher capsules μ `(B, M, E)` and their activations a `(B, M)`."""
+
+    capsules: tf.Tensor
+    activations: tf.Tensor
+
+
+def dynamic_routing(
+    votes: tf.Tensor,
+    *,
+    num_iterations: int = 3,
+    softmax_over: str = "lower",
+    logits: tf.Tensor | None = None,
+) -> DynamicRouting:
+    """Routes by repeated agreement (paper, equation 1).
+
+    Args:
+        votes: v̂ `(B, N, M, E)`.
+        num_iterations: R ≥ 1; 1 is a plain average.
+        softmax_over: "lower" (the paper: over "higher" does not converge) or
+            "higher".
+        logits: The first b `(N, M)`; zero where not given.
+
+    Returns:
+        A `DynamicRouting`.
+
+    Example:
+        >>> dynamic_routing(tf.ones((2, 6, 3, 4))).capsules.shape
+        TensorShape([2, 3, 4])
+    """
+    check_positive(num_iterations=num_iterations)
+    check_choice("softmax_over", softmax_over, SOFTMAX_AXES)
+    votes = at_least_float32(votes)
+    shape = tf.shape(votes)
+    if logits is None:
+        logits = tf.zeros(shape[1:3], votes.dtype)
+    logits = tf.broadcast_to(tf.cast(logits, votes.dtype), shape[:3])
+    for iteration in range(num_iterations):
+        coefficients = tf.nn.softmax(logits, axis=SOFTMAX_AXES[softmax_over])
+        capsules = squash(tf.einsum("bnm,bnme->bme", coefficients, votes))
+        if iteration < num_iterations - 1:
+            logits += tf.einsum("bnme,bme->bnm", votes, capsules)
+    return DynamicRouting(capsules, coefficients)
+
+
+def em_routing(
+    votes: tf.Tensor,
+    activations: tf.Tensor,
+    beta_v: tf.Tensor,
+    beta_a: tf.Tensor,
+    *,
+    num_iterations: int = 3,
+) -> EMRouting:
+    """Routes by fitting one Gaussian per higher capsule (equations 2 and 3).
+
+    Densities stay logarithms: products of densities underflow to NaN.
+
+    Args:
+        votes: v̂ `(B, N, M, E)`.
+        activations: a of the lower capsules `(B, N)`, not negative.
+        beta_v: Cost of describing a capsule, `(M,)`.
+        beta_a: Threshold of activating a capsule, `(M,)`.
+        num_iterations: R ≥ 1.
+
+    Returns:
+        An `EMRouting`.
+    """
+    check_positive(num_iterations=num_iterations)
+    votes = at_least_float32(votes)
+    activations, beta_v, beta_a = (
+        tf.cast(value, votes.dtype) for value in (activations, beta_v, beta_a)
+    )
+    num_higher = tf.cast(tf.shape(votes)[2], votes.dtype)
+    assignments = tf.fill(tf.shape(votes)[:3], 1 / num_higher)
+    for iteration in range(num_iterations):
+        if iteration > 0:
+            assignments = _e_step(votes, means, variances, log_activations)
+        means, variances, costs = _m_step(
+            votes, assignments * activations[:, :, None], beta_v
+        )
+        sharpness = 1.0 + iteration
+        scores = sharpness * (beta_a - _normalise(costs))
+        log_activations = tf.math.log_sigmoid(scores)
+    return EMRouting(means, tf.sigmoid(scores))
+
+
+def _m_step(votes, assignments, beta_v):
+    masses = tf.reduce_sum(assignments, axis=1)
+    weights = tf.math.divide_no_nan(assignments, masses[:, None])
+    means = tf.einsum("bnm,bnme->bme", weights, votes)
+    variances = tf.einsum(
+        "bnm,bnme->bme", weights, tf.square(votes - means[:, None])
+    )
+    variances = tf.maximum(variances, _SMALLEST_VARIANCE)
+    log_deviations = 0.5 * tf.math.log(variances)
+    costs = tf.reduce_sum(log_deviations + beta_v[:, None], -1) * masses
+    return means, variances, costs
+
+
+def _normalise(costs):
+    """Maps the costs of one sample to [−5, 5]; equal ones all to −5."""
+    lowest = tf.reduce_min(costs, axis=-1, keepdims=True)
+    spread = tf.reduce_max(costs, axis=-1, keepdims=True) - lowest
+    share = tf.math.divide_no_nan(costs - lowest, spread)
+    return _COST_RANGE * (2 * share - 1)
+
+
+def _e_step(votes, means, variances, log_activations):
+    """Assignments from log a_j + log N(v̂; μ, σ), up to a constant in j."""
+    distances = tf.square(votes - means[:, None]) / variances[:, None]
+    log_density = -0.5 * tf.reduce_sum(
+        distances + tf.math.log(variances)[:, None], axis=-1
+    )
+    return tf.nn.softmax(log_activations[:, None] + log_density, axis=-1)

@@ -1,0 +1,96 @@
+"""squash, the non-linearity of a capsule, and the length of a capsule."""
+
+import tensorflow as tf
+
+# Squares of float32 entries up to 1e20 must not overflow. Being a power of
+# two, the factor costs no accuracy.
+_SCALE = 2.0**-10
+
+
+def at_least_float32(tensor: tf.Tensor) -> tf.Tensor:
+    """Returns the tensor in float32, or in float64 where it came in float64."""
+    tensor = tf.convert_to_tensor(tensor)
+    return tensor if tensor.dtype == tf.float64 else tf.cast(tensor, tf.float32)
+
+
+def length(vectors: tf.Tensor, axis: int = -1) -> tf.Tensor:
+    """Returns the Euclidean length of each vector; its gradient at 0 is 0.
+
+    Args:
+        vectors: A tensor of any shape.
+        axis: The axis that holds the entries of a vector.
+
+    Example:
+        >>> length(tf.constant([[3.0, 4.0], [0.0, 0.0]])).numpy().tolist()
+        [5.0, 0.0]
+    """
+    values = at_least_float32(vectors)
+    return tf.cast(tf.squeeze(_length(values, axis), axis), vectors.dtype)
+
+
+def squash(vectors: tf.Tensor, axis: int = -1) -> tf.Tensor:
+    """Shrinks each vector to a length below 1: |s|²/(1+|s|²) · s/|s|.
+
+    Computed in float32 (float64 for float64) whatever comes in. Value and
+    gradient are finite for every finite input; the gradient at 0 is 0.
+
+    Args:
+        vectors: A tensor of any shape.
+        axis: The axis that holds the entries of a vector.
+
+    Returns:
+        A tensor like `vectors`.
+
+    Example:
+        >>> squash(tf.constant([3.0, 4.0])).numpy().round(4).tolist()
+        [0.5769, 0.7692]
+    """
+    vectors = tf.convert_to_tensor(vectors)
+    return tf.cast(_squash(at_least_float32(vectors), axis), vectors.dtype)
+
+
+def _sum_of_squares(vectors, axis):
+    return tf.reduce_sum(tf.square(vectors * _SCALE), axis, keepdims=True)
+
+
+def _length(vectors, axis):
+    """Length with the axis kept and a gradient of 0 at 0."""
+
+    @tf.custom_gradient
+    def forward(values):
+        lengths = tf.sqrt(_sum_of_squares(values, axis)) / _SCALE
+
+        def backward(upstream):
+            return upstream * tf.math.divide_no_nan(values, lengths)
+
+        return lengths, backward
+
+    return forward(vectors)
+
+
+def _squash(vectors, axis):
+    """squash with its gradient written out: no division by a zero length.
+
+    With n = |s| and m = min(n, 1/n), n/(1+n²) = m/(1+m²): both ends of the
+    range stay finite.
+    """
+
+    @tf.custom_gradient
+    def forward(values):
+        lengths = tf.sqrt(_sum_of_squares(values, axis)) / _SCALE
+        inverse = tf.math.divide_no_nan(tf.ones_like(lengths), lengths)
+        shorter = tf.minimum(lengths, inverse)
+        factor = shorter / (1 + tf.square(shorter))
+
+        def backward(upstream):
+            # d(s·f(n)) = f·g + û (û·g) n f'(n), where û = s/n and
+            # n f'(n) = f·(1−n²)/(1+n²).
+            square = tf.square(shorter)
+            slope = factor * (1 - square) / (1 + square) * tf.sign(1 - lengths)
+            unit = values * inverse
+            along = tf.reduce_sum(unit * upstream, axis, keepdims=True)
+            return factor * upstream + unit * (slope * along)
+
+        return values * factor, backward
+
+    return forward(vectors)
