@@ -1,7 +1,5 @@
 """Reads one image file of any common kind into a square RGB array."""
 
-import warnings
-
 import numpy as np
 from PIL import Image, ImageOps
 
@@ -27,11 +25,9 @@ def read_image(path, size: int) -> np.ndarray:
         OSError: The file is not an image or is damaged.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(path) as image:
-                upright = ImageOps.exif_transpose(image)
-                return np.asarray(fit(to_rgb(upright), size))
+        with Image.open(path) as image:
+            upright = ImageOps.exif_transpose(image)
+            return np.asarray(fit(to_rgb(upright), size))
     except (ValueError, SyntaxError, Image.DecompressionBombError) as error:
         # Pillow's decoders raise these, too, on damaged files.
         raise OSError(f"Cannot decode {path}: {error}") from error

@@ -63,7 +63,7 @@ def batches(
         draws = tf.data.Dataset.from_tensor_slices(draws)
         records = tf.data.Dataset.zip(records, draws)
     else:
-        records = records.map(lambda *record: (_only(record), 0.0))
+        records = records.map(lambda record: (record, 0.0))
     shape = (*_loaded_size(image_shape, augmentation), image_shape[-1])
 
     def finish(records, draws):
@@ -117,10 +117,6 @@ def _draws(count, seed, epoch):
     """Random numbers for every place in an epoch's order."""
     generator = np.random.default_rng([seed, epoch, 1])
     return generator.random((count, augmenting.NUM_DRAWS), np.float32)
-
-
-def _only(record):
-    return record[0] if len(record) == 1 else record
 
 
 def _loaded_size(image_shape, augmentation):

@@ -109,7 +109,7 @@ class StreamSplit(Split):
             shuffle_files=shuffle is not None,
             decoders={"image": tfds.decode.SkipDecoding()},
             read_config=config,
-        ).map(lambda example: (example["image"], example["label"]))
+        ).map(lambda example: {key: example[key] for key in ("image", "label")})
         if shuffle is not None:
             encoded = encoded.shuffle(
                 _BUFFER, _one_seed(shuffle), reshuffle_each_iteration=False
@@ -118,15 +118,14 @@ class StreamSplit(Split):
 
     def decode(self, records, size):
         """Decodes each image and fits it to a square of the larger side."""
-        encoded, labels = records
         images = tf.map_fn(
             lambda data: _decode_one(data, max(size)),
-            encoded,
+            records["image"],
             fn_output_signature=tf.TensorSpec(
                 (max(size), max(size), 3), tf.uint8
             ),
         )
-        return images, tf.cast(labels, tf.int32)
+        return images, tf.cast(records["label"], tf.int32)
 
     def take(self, count, seed=0):
         """Returns the first `count` examples of the stored, random order."""
