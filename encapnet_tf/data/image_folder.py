@@ -59,12 +59,21 @@ def _part_folders(root):
     """
     if not root.is_dir():
         raise ValueError(f"{_LAYOUT} Received: {root}, which is not a folder.")
-    train, test = root / "train", root / "test"
-    if train.is_dir() and _subfolders(train):
-        if test.is_dir() and _subfolders(test):
-            return {"train": train, "test": test}
-        return {"train": train}
-    return {"train": root}
+    parts = {
+        part: root / part
+        for part in ("train", "test")
+        if (root / part).is_dir() and _subfolders(root / part)
+    }
+    if "train" not in parts:
+        return {"train": root}
+    unused = {entry.name for entry in _subfolders(root)} - set(parts)
+    if unused:
+        warnings.warn(
+            f"Only train/ and test/ of {root} are used, with a sub-folder per "
+            f"class each. Received also: {', '.join(sorted(unused))}.",
+            stacklevel=4,
+        )
+    return parts
 
 
 def _subfolders(folder):
@@ -148,7 +157,9 @@ def _list_files(folder, names):
         found = sorted(
             file
             for file in (folder / name).rglob("*")
-            if file.suffix.lower() in image_files.SUFFIXES and file.is_file()
+            if file.suffix.lower() in image_files.SUFFIXES
+            and not file.name.startswith(".")
+            and file.is_file()
         )
         if not found:
             raise ValueError(

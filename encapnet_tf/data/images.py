@@ -28,8 +28,12 @@ def read_image(path, size: int) -> np.ndarray:
         with Image.open(path) as image:
             upright = ImageOps.exif_transpose(image)
             return np.asarray(fit(to_rgb(upright), size))
-    except (ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        # Pillow's decoders raise these, too, on damaged files.
+    except (
+        OSError,
+        ValueError,
+        SyntaxError,
+        Image.DecompressionBombError,
+    ) as error:  # all that Pillow's decoders raise on damaged files
         raise OSError(f"Cannot decode {path}: {error}") from error
 
 

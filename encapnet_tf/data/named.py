@@ -150,10 +150,14 @@ def _builder(name, folder):
         return tfds_source.stored_builder(prepared)
     if source.url is None or not network.answers(source.url):
         raise DataUnavailable(_ways_out(name, folder))
-    return tfds_source.download_builder(source.tfds_name, folder)
+    try:
+        return tfds_source.download_builder(source.tfds_name, folder)
+    except OSError as error:  # the network's errors are among these
+        failure = f"the download failed ({error})"
+        raise DataUnavailable(_ways_out(name, folder, failure)) from error
 
 
-def _ways_out(name, folder):
+def _ways_out(name, folder, failure=None):
     source = SOURCES[name]
     if source.url is None:
         reason = "it cannot be downloaded without a licence"
@@ -162,7 +166,7 @@ def _ways_out(name, folder):
             f"catalogue page of {source.tfds_name})"
         )
     else:
-        reason = f"{source.url} does not answer"
+        reason = failure or f"{source.url} does not answer"
         third = "run once with a network, and it is downloaded there"
     return (
         f"The data set {name} is expected in the data folder. Received: "

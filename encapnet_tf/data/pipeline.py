@@ -129,7 +129,8 @@ def _share(batch, num_shards, shard_index):
     """Cuts one shard's rows out of everything in a global batch."""
     if num_shards == 1:
         return batch
-    count = tf.shape(tf.nest.flatten(batch)[0])[0]
+    rows = tf.nest.flatten(batch)[0]
+    count = rows.shape[0] or tf.shape(rows)[0]
     first = count * shard_index // num_shards
     last = count * (shard_index + 1) // num_shards
     return tf.nest.map_structure(lambda rows: rows[first:last], batch)

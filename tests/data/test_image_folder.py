@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from PIL import Image
 
 from encapnet_tf.data import image_folder
@@ -136,3 +137,34 @@ def test_a_large_folder_is_decoded_at_the_size_asked_for(make, monkeypatch):
     dataset = image_folder.load_folder(str(make()))
     image, _ = next(iter(dataset.train.examples((34, 34))))
     assert image.shape == (34, 34, 3)
+
+
+def test_other_folders_beside_train_are_named_as_unused(make):
+    make(under="val", count=1)
+    root = make(under="train")
+    with pytest.warns(UserWarning, match="Received also: val"):
+        dataset = image_folder.load_folder(str(root))
+    assert dataset.class_names == ("cat", "dog")
+
+
+def test_hidden_files_are_no_images(make):
+    root = make()
+    (root / "cat" / "._0.png").write_bytes(b"left by a file manager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        image_folder.load_folder(str(root))
+
+
+def test_a_damaged_file_in_a_large_folder_is_named_when_it_is_read(
+    make, monkeypatch
+):
+    root = make()
+    path = root / "cat" / "0.png"
+    path.write_bytes(path.read_bytes()[:60])
+    monkeypatch.setattr(image_folder, "_MEMORY_LIMIT", 0)
+    dataset = image_folder.load_folder(str(root))
+    train, test = (
+        split.examples((32, 32)) for split in (dataset.train, dataset.test)
+    )
+    with pytest.raises(tf.errors.OpError, match="cat/0.png"):
+        list(train.concatenate(test))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from encapnet_tf import data
-from encapnet_tf.data import house_numbers, loading, named, network
+from encapnet_tf.data import house_numbers, loading, named, network, tfds_source
 
 
 @pytest.fixture
@@ -63,6 +63,16 @@ def test_without_network_the_three_ways_out_are_named(offline, tmp_path, name):
     assert "tfds has prepared" in message
     wanted = "by hand" if name == "imagenet2012" else "run once with a network"
     assert wanted in message
+
+
+def test_a_download_that_breaks_off_names_the_ways_out(tmp_path, monkeypatch):
+    def break_off(name, folder):
+        raise ConnectionError("line is dead")
+
+    monkeypatch.setattr(network, "answers", lambda url: True)
+    monkeypatch.setattr(tfds_source, "download_builder", break_off)
+    with pytest.raises(data.DataUnavailable, match="Received.*line is dead"):
+        data.load("svhn", str(tmp_path))
 
 
 def test_a_name_that_cannot_be_looked_up_does_not_answer_within_seconds(
@@ -124,6 +134,7 @@ def test_every_named_source_is_listed():
     assert all(len(line) < 80 for line in data.DATASETS.values())
 
 
+@pytest.mark.slow
 def test_importing_does_not_bring_tfds_in():
     program = (
         "import sys, encapnet_tf.data\n"

@@ -43,6 +43,21 @@ def test_drop_remainder_leaves_the_short_batch_out(split):
     assert found.element_spec[0].shape.as_list() == [16, *SHAPE]
 
 
+def test_shards_of_full_batches_have_a_static_shape(split):
+    found = pipeline.batches(
+        split,
+        16,
+        training=True,
+        augmentation="strong",
+        image_shape=SHAPE,
+        drop_remainder=True,
+        num_shards=2,
+        shard_index=1,
+    )
+    assert found.element_spec[0].shape.as_list() == [8, *SHAPE]
+    assert found.element_spec[1].shape.as_list() == [8]
+
+
 def test_evaluation_gives_the_stored_images_in_order(split):
     found = collect(split, training=False)
     images = np.concatenate([images for images, _ in found])
