@@ -1,0 +1,449 @@
+"""Entropic optimal transport between two batches (paper, section 3.3).
+
+The problem (`cost_matrix`) is apart from the solver (`sinkhorn`), and
+`sinkhorn_divergence` puts them together. Rows are the generated batch u',
+columns the batch u, both with uniform mass.
+
+Two forms of the same iteration are offered. `scaling` multiplies by the kernel
+exp(-Q / epsilon): two matrix-vector products per iteration, but the kernel
+underflows where Q / epsilon is large. `log` carries potentials and rebuilds a
+kernel centred on them in every iteration: always safe, dearer. Forward of three
+problems at 10 iterations on two cores: batch 128 0.5 against 1.1 ms, batch 1024
+8 against 26 ms (log-sum-exp in every half-step: 2.4 and 55 ms). `auto` takes
+`scaling` where Q / epsilon is at most 60: always for the cosine from epsilon
+1/30 on, else after a look at the largest cost.
+"""
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+COSTS = ("cosine", "l2", "sqeuclidean")
+DOMAINS = ("auto", "log", "scaling")
+
+# With |Q| / epsilon <= 60 every scaling lies within exp(60) times the batch
+# size of 1, inside float32's exp(+-87), so nothing overflows or is lost.
+_SAFE_EXPONENT = 60.0
+# Beyond this a loop in the graph costs less than the nodes it saves.
+_MAX_UNROLLED = 32
+
+
+class SinkhornResult(NamedTuple):
+    """A transport plan, what it costs and how far it is from a coupling.
+
+    Attributes:
+        plan: `(..., B2, B1)`; its rows sum to 1 / B2 exactly.
+        transport_cost: `(...)`, the sum of plan times cost, no entropy term.
+        marginal_error: `(...)`, the sum over columns of the distance between
+            their mass and 1 / B1. More iterations or a larger epsilon lower it.
+    """
+
+    plan: tf.Tensor
+    transport_cost: tf.Tensor
+    marginal_error: tf.Tensor
+
+
+class SinkhornDivergence(NamedTuple):
+    """The divergence and the marginal error of its cross term."""
+
+    value: tf.Tensor
+    marginal_error: tf.Tensor
+
+
+def cost_matrix(x, y, cost: str = "cosine") -> tf.Tensor:
+    """Pairwise costs of two batches of vectors.
+
+    Values and gradients are finite everywhere. A zero row has cosine 0 with
+    everything and passes no gradient; coincident points have distance 0 and,
+    under `l2`, gradient 0.
+
+    Args:
+        x: Rows `(..., B2, d)`.
+        y: Columns `(..., B1, d)`.
+        cost: `"cosine"` (1 - cos), `"l2"` (Euclidean norm) or `"sqeuclidean"`.
+
+    Returns:
+        `(..., B2, B1)`, float64 if an input is, else float32.
+
+    Example:
+        >>> cost_matrix([[3.0, 0.0]], [[0.0, 4.0], [3.0, 0.0]], "l2").numpy()
+        array([[5., 0.]], dtype=float32)
+    """
+    _check_cost(cost)
+    x, y = _as_features(x, y)
+    return _pairwise(_embed(x, cost), _embed(y, cost), cost)
+
+
+def sinkhorn(
+    cost_matrix,
+    *,
+    epsilon: float,
+    num_iterations: int,
+    domain: str = "auto",
+) -> SinkhornResult:
+    """Solves entropic transport between uniform masses by Sinkhorn's iteration.
+
+    Each iteration updates the columns, then the rows with the new columns. The
+    gradient flows through all iterations; pass a stopped cost for a constant
+    plan.
+
+    Args:
+        cost_matrix: Costs `(..., B2, B1)`, one problem per leading index.
+        epsilon: Positive float, the weight of the entropy. The smaller, the
+            closer to exact transport and the more iterations are needed.
+        num_iterations: Positive integer L.
+        domain: `"scaling"`, `"log"`, or `"auto"`: by the largest cost, and
+            `"log"` above 32 iterations.
+
+    Returns:
+        A `SinkhornResult`.
+
+    Example:
+        >>> costs = [[0.0, 1.0], [1.0, 0.0]]
+        >>> result = sinkhorn(costs, epsilon=1.0, num_iterations=10)
+        >>> round(float(result.transport_cost), 4)  # e^-1 / (1 + e^-1)
+        0.2689
+    """
+    _check_solver(epsilon, num_iterations, domain)
+    costs = _as_float(cost_matrix)
+    _check_rank("cost_matrix", costs)
+    plan = _solve(costs, float(epsilon), int(num_iterations), domain)
+    column_mass = _uniform(costs, -1)
+    column_error = tf.abs(tf.reduce_sum(plan, axis=-2) - column_mass)
+    return SinkhornResult(
+        plan=plan,
+        transport_cost=_inner(plan, costs),
+        marginal_error=tf.reduce_sum(column_error, axis=-1),
+    )
+
+
+def sinkhorn_divergence(
+    x,
+    y,
+    *,
+    cost: str = "cosine",
+    epsilon: float = 0.1,
+    num_iterations: int = 10,
+    debias: bool = True,
+    plan_gradient: bool = False,
+    domain: str = "auto",
+) -> tf.Tensor:
+    """Divergence 2 W(x, y) - W(x, x) - W(y, y) of two batches of vectors.
+
+    W is the transport cost of `sinkhorn`. The self-terms make the divergence of
+    a batch with itself 0.
+
+    Args:
+        x: Generated batch `(..., B2, d)`.
+        y: Target batch `(..., B1, d)`.
+        cost: See `cost_matrix`.
+        epsilon: See `sinkhorn`.
+        num_iterations: See `sinkhorn`.
+        debias: False leaves W(x, y) alone.
+        plan_gradient: False holds the plan constant for the gradient, and then
+            no iteration is kept on the tape. True differentiates through them.
+        domain: See `sinkhorn`.
+
+    Returns:
+        `(...)`, float64 if an input is, else float32.
+
+    Example:
+        >>> x, y = [[1.0, 0.0]], [[0.0, 2.0]]
+        >>> sinkhorn_divergence(x, y).numpy()
+        np.float32(2.0)
+        >>> sinkhorn_divergence(x, y, debias=False).numpy()
+        np.float32(1.0)
+    """
+    return sinkhorn_divergence_with_error(
+        x,
+        y,
+        cost=cost,
+        epsilon=epsilon,
+        num_iterations=num_iterations,
+        debias=debias,
+        plan_gradient=plan_gradient,
+        domain=domain,
+    ).value
+
+
+def sinkhorn_divergence_with_error(
+    x,
+    y,
+    *,
+    cost: str = "cosine",
+    epsilon: float = 0.1,
+    num_iterations: int = 10,
+    debias: bool = True,
+    plan_gradient: bool = False,
+    domain: str = "auto",
+) -> SinkhornDivergence:
+    """`sinkhorn_divergence` together with how well W(x, y) converged.
+
+    Args:
+        x: See `sinkhorn_divergence`, as for all other arguments.
+        y: Target batch.
+        cost: Kind of cost.
+        epsilon: Weight of the entropy.
+        num_iterations: Iterations of the solver.
+        debias: Whether to subtract the self-terms.
+        plan_gradient: Whether to differentiate through the plan.
+        domain: Form of the iteration.
+
+    Returns:
+        A `SinkhornDivergence`.
+
+    Example:
+        >>> x, y = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 3.0]]
+        >>> result = sinkhorn_divergence_with_error(x, y, cost="l2")
+        >>> [round(float(number), 4) for number in result]
+        [2.0, 0.0]
+    """
+    _check_cost(cost)
+    _check_solver(epsilon, num_iterations, domain)
+    x, y = _as_features(x, y)
+    if domain == "auto" and cost == "cosine" and 2 / epsilon <= _SAFE_EXPONENT:
+        domain = "scaling"  # a cosine distance is at most 2
+    x, y = _embed(x, cost), _embed(y, cost)
+
+    def transport(rows, columns):
+        costs = _pairwise(rows, columns, cost)
+        result = sinkhorn(
+            costs if plan_gradient else tf.stop_gradient(costs),
+            epsilon=epsilon,
+            num_iterations=num_iterations,
+            domain=domain,
+        )
+        if plan_gradient:
+            return result.transport_cost, result.marginal_error
+        value = _inner_with_constant(result.plan, costs)
+        return value, result.marginal_error
+
+    value, marginal_error = transport(x, y)
+    if debias:
+        # Apart, not stacked: the graph runs the problems side by side, in 0.5
+        # against 1.4 ms at batch 128 and 8 against 11 ms at 1024.
+        value = 2 * value - transport(x, x)[0] - transport(y, y)[0]
+    return SinkhornDivergence(value, tf.stop_gradient(marginal_error))
+
+
+def _embed(vectors: tf.Tensor, cost: str) -> tf.Tensor:
+    """Unit rows for the cosine, zero rows staying zero."""
+    if cost != "cosine":
+        return vectors
+    # Dividing by the largest entry first keeps the squares in range.
+    largest = tf.reduce_max(tf.abs(vectors), axis=-1, keepdims=True)
+    is_zero = tf.equal(largest, 0)
+    largest = tf.where(is_zero, tf.ones_like(largest), largest)
+    vectors = vectors / tf.stop_gradient(largest)
+    squares = tf.reduce_sum(tf.square(vectors), axis=-1, keepdims=True)
+    inverse = tf.math.rsqrt(tf.where(is_zero, tf.ones_like(squares), squares))
+    return vectors * tf.where(is_zero, tf.zeros_like(inverse), inverse)
+
+
+def _pairwise(x: tf.Tensor, y: tf.Tensor, cost: str) -> tf.Tensor:
+    if cost == "cosine":
+        # The sign is on the small factor: the gradient saves a whole matrix.
+        return 1 + tf.matmul(-x, y, transpose_b=True)
+    squares, apart = _squared_distances(x, y)
+    if cost == "sqeuclidean":
+        return tf.where(apart, squares, tf.zeros_like(squares))
+    # The inner `where` keeps the infinite slope at 0 out of the gradient.
+    roots = tf.sqrt(tf.where(apart, squares, tf.ones_like(squares)))
+    return tf.where(apart, roots, tf.zeros_like(roots))
+
+
+def _squared_distances(x: tf.Tensor, y: tf.Tensor):
+    """Squared distances, and which of them are not rounding around 0.
+
+    |x|^2 + |y|^2 - 2 x.y loses half the digits of close points, so float32
+    points are multiplied in float64, where their products are exact, and
+    float64 points are subtracted one by one, at B2 * B1 * d numbers of memory.
+    """
+    if x.dtype == tf.float64:
+        differences = tf.expand_dims(x, -2) - tf.expand_dims(y, -3)
+        squares = tf.reduce_sum(tf.square(differences), axis=-1)
+        return squares, squares > 0
+    x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
+    # A common offset would take digits and changes no distance.
+    centre = tf.stop_gradient(tf.reduce_mean(y, axis=-2, keepdims=True))
+    x, y = x - centre, y - centre
+    x_squares = tf.reduce_sum(tf.square(x), axis=-1, keepdims=True)
+    y_squares = tf.reduce_sum(tf.square(y), axis=-1, keepdims=True)
+    # One product gives the whole sum, without further float64 matrices.
+    left = tf.concat([-2 * x, x_squares, tf.ones_like(x_squares)], axis=-1)
+    right = tf.concat([y, tf.ones_like(y_squares), y_squares], axis=-1)
+    squares = tf.cast(tf.matmul(left, right, transpose_b=True), tf.float32)
+    # Points within 1.4e-7 |y| count as one.
+    rounding = tf.cast(
+        2e-14 * tf.linalg.matrix_transpose(y_squares), tf.float32
+    )
+    return squares, squares > rounding
+
+
+def _solve(costs, epsilon: float, num_iterations: int, domain: str):
+    def scaling():
+        return _solve_scaling(costs, epsilon, num_iterations)
+
+    def log():
+        return _solve_log(costs, epsilon, num_iterations)
+
+    if domain == "auto" and num_iterations > _MAX_UNROLLED:
+        domain = "log"  # XLA cannot differentiate a loop within a branch
+    if domain == "auto":
+        largest = tf.reduce_max(tf.abs(costs))
+        return tf.cond(largest <= _SAFE_EXPONENT * epsilon, scaling, log)
+    return scaling() if domain == "scaling" else log()
+
+
+def _solve_scaling(costs, epsilon: float, num_iterations: int) -> tf.Tensor:
+    kernel = tf.exp(costs * (-1 / epsilon))
+    row_mass, column_mass = _uniform(costs, -2), _uniform(costs, -1)
+
+    def step(b, a):
+        del a
+        a = column_mass / _sum_rows(kernel, b)
+        return row_mass / _sum_columns(kernel, a), a
+
+    start = (
+        row_mass * tf.ones_like(costs[..., :, 0]),
+        column_mass * tf.ones_like(costs[..., 0, :]),
+    )
+    b, a = _repeat(step, start, num_iterations)
+    return _outer_product(b, kernel, a)
+
+
+def _solve_log(costs, epsilon: float, num_iterations: int) -> tf.Tensor:
+    """Iterates on log b and log a.
+
+    The first iteration is two log-sum-exps. From then on the kernel times the
+    scalings so far has total mass 1, and no row or column below 1 / (B1 B2),
+    so that a plain half-step on it can neither overflow nor divide by 0.
+    """
+    exponents = costs * (-1 / epsilon)
+    row_mass, column_mass = _uniform(costs, -2), _uniform(costs, -1)
+
+    def centred_kernel(log_b, log_a):
+        return tf.exp(_outer_sum(log_b, exponents, log_a))
+
+    def step(log_b, log_a):
+        kernel = centred_kernel(log_b, log_a)
+        a = column_mass / tf.reduce_sum(kernel, axis=-2)
+        b = row_mass / _sum_columns(kernel, a)
+        return log_b + tf.math.log(b), log_a + tf.math.log(a)
+
+    columns = exponents + tf.math.log(row_mass)
+    log_a = tf.math.log(column_mass) - tf.reduce_logsumexp(columns, axis=-2)
+    rows = exponents + tf.expand_dims(log_a, -2)
+    log_b = tf.math.log(row_mass) - tf.reduce_logsumexp(rows, axis=-1)
+    log_b, log_a = _repeat(step, (log_b, log_a), num_iterations - 1)
+    plan = centred_kernel(log_b, log_a)
+    # The row half-step once more changes nothing but the rounding of log b.
+    row_sums = tf.reduce_sum(plan, axis=-1, keepdims=True)
+    return plan * (row_mass / row_sums)
+
+
+def _repeat(step: Callable, state: tuple, times: int) -> tuple:
+    if times > _MAX_UNROLLED:
+        return tf.while_loop(
+            lambda *_: True, step, state, maximum_iterations=times
+        )
+    for _ in range(times):
+        state = step(*state)
+    return state
+
+
+def _sum_rows(kernel: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    # A row vector times a matrix: twice as fast as `tf.linalg.matvec`.
+    product = tf.matmul(tf.expand_dims(weights, -2), kernel)
+    return tf.squeeze(product, axis=-2)
+
+
+def _sum_columns(kernel: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    weights = tf.expand_dims(weights, -2)
+    return tf.squeeze(tf.matmul(weights, kernel, transpose_b=True), axis=-2)
+
+
+def _outer_sum(rows, matrix, columns) -> tf.Tensor:
+    return matrix + tf.expand_dims(rows, -1) + tf.expand_dims(columns, -2)
+
+
+def _outer_product(rows, matrix, columns) -> tf.Tensor:
+    return matrix * tf.expand_dims(rows, -1) * tf.expand_dims(columns, -2)
+
+
+def _inner(plan: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(plan * costs, axis=(-2, -1))
+
+
+def _inner_with_constant(plan: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
+    """`_inner`, of whose two matrices the tape keeps the plan alone."""
+
+    @tf.custom_gradient
+    def inner(costs):
+        def gradient(upstream):
+            return upstream[..., tf.newaxis, tf.newaxis] * plan
+
+        return _inner(plan, costs), gradient
+
+    return inner(costs)
+
+
+def _uniform(costs: tf.Tensor, axis: int) -> tf.Tensor:
+    """One point's share of the mass along an axis; the size may be unknown."""
+    return 1 / tf.cast(tf.shape(costs)[axis], costs.dtype)
+
+
+def _as_float(values) -> tf.Tensor:
+    values = tf.convert_to_tensor(values)
+    return values if values.dtype == tf.float64 else tf.cast(values, tf.float32)
+
+
+def _as_features(x, y) -> tuple[tf.Tensor, tf.Tensor]:
+    x, y = _as_float(x), _as_float(y)
+    _check_rank("x", x)
+    _check_rank("y", y)
+    if not x.shape[-1:].is_compatible_with(y.shape[-1:]):
+        raise ValueError(
+            "`x` and `y` must have vectors of the same length. Received: "
+            f"x.shape={x.shape}, y.shape={y.shape}. Only the batch sizes may "
+            "differ."
+        )
+    dtype = tf.float64 if tf.float64 in (x.dtype, y.dtype) else tf.float32
+    return tf.cast(x, dtype), tf.cast(y, dtype)
+
+
+def _check_rank(name: str, tensor: tf.Tensor) -> None:
+    if tensor.shape.rank is not None and tensor.shape.rank < 2:
+        raise ValueError(
+            f"`{name}` must have at least 2 axes. "
+            f"Received: {name}.shape={tensor.shape}. Add a batch axis."
+        )
+
+
+def _check_cost(cost: str) -> None:
+    if cost not in COSTS:
+        raise ValueError(
+            f"`cost` must be one of {COSTS}. Received: cost={cost!r}. "
+            "Try 'cosine'."
+        )
+
+
+def _check_solver(epsilon: float, num_iterations: int, domain: str) -> None:
+    if not 0 < epsilon < math.inf:
+        raise ValueError(
+            "`epsilon` must be > 0 and finite. "
+            f"Received: epsilon={epsilon}. Try 0.1."
+        )
+    if not isinstance(num_iterations, numbers.Integral) or num_iterations < 1:
+        raise ValueError(
+            "`num_iterations` must be an integer >= 1. "
+            f"Received: num_iterations={num_iterations}. Try 10."
+        )
+    if domain not in DOMAINS:
+        raise ValueError(
+            f"`domain` must be one of {DOMAINS}. Received: domain={domain!r}. "
+            "Try 'auto'."
+        )
