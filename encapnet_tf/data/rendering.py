@@ -39,8 +39,10 @@ def render(rng: np.random.Generator, count: int):
     canvas = lighting(rng, canvas)
     canvas = camera(rng, canvas)
     inside = slice(MARGIN, MARGIN + SIZE)
-    crop = np.clip(canvas[:, inside, inside], 0.0, 1.0)
-    return (crop * 255.0 + 0.5).astype(np.uint8), labels.astype(np.uint8)
+    crop = np.clip(canvas[:, :, inside, inside], 0.0, 1.0)
+    pixels = (crop * 255.0 + 0.5).astype(np.uint8)
+    images = np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
+    return images, labels.astype(np.uint8)
 
 
 def _sign_coordinates(rng, count):
@@ -108,7 +110,7 @@ def _overshoot(position):
 
 
 def _colours(rng, count):
-    """Draws ink, wall and rim colours `(N, 1, 1, 3)`, ink clear of the wall."""
+    """Draws ink, wall and rim colours `(N, 3, 1, 1)`, ink clear of the wall."""
     wall_luma = rng.beta(1.1, 1.1, count) * 0.9 + 0.05
     contrast = np.clip(rng.normal(0.4, 0.2, count), 0.18, 0.9)
     sign = np.where(rng.random(count) < 1.0 - wall_luma, 1.0, -1.0)
@@ -147,7 +149,7 @@ def _digits(rng, canvas, distance, ink, rim):
     shadow = np.clip(_shifted(distance, shift) / 2.0 + 0.5, 0.0, 1.0)
     shadow *= uniform(rng, 0.2, 0.6, count, 1, 1)
     shadow *= sometimes(rng, 0.35, count)
-    canvas = canvas * (1.0 - shadow[..., None])
+    canvas = canvas * (1.0 - shadow[:, None])
     width = uniform(rng, 0.6, 1.4, count, 1, 1)
     outline = np.clip(distance + width + 0.5, 0.0, 1.0)
     outline *= sometimes(rng, 0.15, count)
@@ -157,7 +159,7 @@ def _digits(rng, canvas, distance, ink, rim):
     light = light - uniform(rng, 0.0, 0.2, count, 1, 1) * slope_y
     bevel = light * np.exp(-np.abs(distance)) * sometimes(rng, 0.4, count)
     fill = np.clip(distance + 0.5, 0.0, 1.0)
-    return blend(canvas, fill, ink + bevel[..., None])
+    return blend(canvas, fill, ink + bevel[:, None])
 
 
 def _shifted(distance, shift):

@@ -115,3 +115,14 @@ def test_crops_use_the_range_of_grey_values_and_differ_from_each_other():
     assert set(labels) == set(range(10))
     spread = images.astype(float).std(axis=(1, 2)).max(axis=-1)
     assert spread.min() > 4
+
+
+@pytest.mark.slow
+def test_a_linear_model_on_pixels_cannot_read_them():
+    images, labels = rendering.render(np.random.default_rng(0), 2500)
+    pixels = images.reshape(2500, -1) / 255.0 - 0.5
+    train, test = pixels[:2000], pixels[2000:]
+    targets = np.eye(10)[labels[:2000]]
+    dual = np.linalg.solve(train @ train.T + 100.0 * np.eye(2000), targets)
+    guesses = (test @ (train.T @ dual)).argmax(axis=-1)
+    assert (guesses != labels[2000:]).mean() > 0.4
