@@ -27,7 +27,7 @@ DOMAINS = ("auto", "log", "scaling")
 # With |Q| / epsilon <= 60 every scaling lies within exp(60) times the batch
 # size of 1, inside float32's exp(+-87), so nothing overflows or is lost.
 _SAFE_EXPONENT = 60.0
-# Beyond this a loop in the graph costs less than the nodes it saves.
+# More iterations become a loop, so that the graph stays small.
 _MAX_UNROLLED = 32
 
 
@@ -358,7 +358,7 @@ def _repeat(step: Callable, state: tuple, times: int) -> tuple:
 
 
 def _sum_rows(kernel: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    # A row vector times a matrix: twice as fast as `tf.linalg.matvec`.
+    # Row vector times matrix: with leading axes twice as fast as `matvec`.
     product = tf.matmul(tf.expand_dims(weights, -2), kernel)
     return tf.squeeze(product, axis=-2)
 
