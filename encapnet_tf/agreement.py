@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import keras
+from keras.src.models.functional import Functional
 
 from encapnet_tf.layers import FeedbackAgreement
 
@@ -51,7 +52,7 @@ def attach_agreement(
     """
     if "num_capsules" not in options:
         options = {"num_capsules": 1, "generator": "vanilla"} | options
-    model = _functional(model)
+    model = functional(model)
     lower_of = _lower_by_higher(model, pairs)
     outputs: dict[str, Any] = {}
 
@@ -74,12 +75,10 @@ def attach_agreement(
     )
 
 
-def _functional(model):
+def functional(model):
     if isinstance(model, keras.Sequential) and model.built:
-        model = keras.Model(model.inputs, model.outputs, name=model.name)
-    if type(model).__name__ != "Functional" and not hasattr(
-        model, "_operations_by_depth"
-    ):
+        return keras.Model(model.inputs, model.outputs, name=model.name)
+    if not isinstance(model, Functional):
         raise ValueError(
             "`model` must be a functional or built sequential Keras model. "
             f"Received: {type(model).__name__}."

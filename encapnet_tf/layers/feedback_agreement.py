@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from encapnet_tf import ops
-from encapnet_tf.checks import check_choice, check_positive
+from encapnet_tf.checks import check_positive
 from encapnet_tf.config import AgreementConfig
 from encapnet_tf.layers.batch_norm import BatchNorm
 from encapnet_tf.layers.grouped_conv import GroupedConv2D
@@ -236,6 +236,7 @@ class FeedbackAgreement(keras.layers.Layer):
             initializer="ones",
             trainable=False,
             dtype="float32",
+            autocast=False,
         )
 
     def call(self, inputs, training=None):

@@ -8,11 +8,7 @@ from encapnet_tf.checks import check_choice, check_positive
 from encapnet_tf.ops.routing import SOFTMAX_AXES
 
 ROUTINGS = ("dynamic", "em")
-LOGITS = {
-    "zero": None,
-    "random": keras.initializers.RandomUniform(0.0, 1.0),
-    "learnable": keras.initializers.Zeros(),
-}
+LOGITS = ("zero", "random", "learnable")
 
 
 @keras.saving.register_keras_serializable(package="encapnet")
@@ -123,7 +119,11 @@ class RoutedCapsules(keras.layers.Layer):
             self.first_logits = self.add_weight(
                 name="first_logits",
                 shape=(height * width * capsules, self.num_capsules),
-                initializer=LOGITS[self.logits],
+                initializer=(
+                    keras.initializers.RandomUniform(0.0, 1.0)
+                    if self.logits == "random"
+                    else "zeros"
+                ),
                 trainable=self.logits == "learnable",
             )
 

@@ -33,7 +33,12 @@ def grouped_conv2d(
     """
     inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
     _check_groups(groups, inputs=inputs.shape[-1], outputs=kernel.shape[-1])
-    padding = _same_on_both_sides(kernel, stride)
+    if kernel.shape[0] == 1 and stride > 1:
+        # TensorFlow's own strided 1×1 form corrupts memory in the gradient of
+        # the kernel (oneDNN, TensorFlow 2.21).
+        inputs, stride = inputs[:, ::stride, ::stride], 1
+    pad, padding = _padding(kernel, stride)
+    inputs = tf.pad(inputs, [[0, 0], pad, pad, [0, 0]]) if pad else inputs
 
     def convolve(part, part_kernel):
         return tf.nn.conv2d(part, part_kernel, stride, padding)
@@ -73,15 +78,18 @@ def grouped_conv2d_transpose(
                 f"`stride`. Received: output_size={tuple(output_size)}, "
                 f"stride={stride}, inputs of shape {inputs.shape}."
             )
-    padding = _same_on_both_sides(kernel, stride, explicit=True)
+    pad, padding = _padding(kernel, stride)
+    first, last = pad or (0, 0)
+    height, width = (side + first + last for side in output_size)
     outputs_per_group = kernel.shape[3] // groups
 
     def transpose(part, part_kernel):
         channels = part_kernel.shape[2] * (
             part_kernel.shape[3] // outputs_per_group
         )
-        shape = (tf.shape(part)[0], *output_size, channels)
-        return tf.nn.conv2d_transpose(part, part_kernel, shape, stride, padding)
+        shape = (tf.shape(part)[0], height, width, channels)
+        maps = tf.nn.conv2d_transpose(part, part_kernel, shape, stride, padding)
+        return maps[:, first : height - last, first : width - last]
 
     if groups == 1 or _native_groups(inputs.dtype):
         return transpose(inputs, kernel)
@@ -97,18 +105,21 @@ def _split_and_concatenate(convolve, inputs, kernel, groups):
     return tf.concat([convolve(*part) for part in parts], axis=-1)
 
 
-def _same_on_both_sides(kernel, stride, explicit=False):
-    """TensorFlow's SAME where it pads both sides alike, else explicit."""
+def _padding(kernel, stride):
+    """What to add on both sides, and what to tell TensorFlow.
+
+    At stride 1 TensorFlow's SAME pads both sides alike. At stride 2 it does
+    not, and its explicit padding has no grouped gradients: pad first.
+    """
     size = kernel.shape[0]
     if size % 2 == 0:
         raise ValueError(
             "The kernel size must be odd, so that (k−1)/2 pads both sides "
             f"alike. Received: kernel of shape {kernel.shape}."
         )
-    if stride == 1 and not explicit:
-        return "SAME"
-    pad = [(size - 1) // 2] * 2
-    return [[0, 0], pad, pad, [0, 0]]
+    if stride == 1 or size == 1:
+        return None, "SAME"
+    return [(size - 1) // 2] * 2, "VALID"
 
 
 def _check_groups(groups, **channels):
@@ -135,13 +146,23 @@ def _native_groups(dtype) -> bool:
 def _cpu_has_grouped_gradients(dtype) -> bool:
     """Tries a grouped gradient once: the honest test of oneDNN and dtype."""
     with tf.init_scope(), tf.device("/CPU:0"):
-        inputs = tf.ones((1, 2, 2, 2), dtype)
-        kernel = tf.ones((1, 1, 1, 2), dtype)
+        inputs = tf.ones((2, 6, 6, 8), dtype)
+        kernel = tf.ones((3, 3, 2, 8), dtype)
+        call = {"strides": [1, 1, 1, 1], "padding": "SAME"}
         try:
-            with tf.GradientTape() as tape:
-                tape.watch((inputs, kernel))
-                outputs = tf.nn.conv2d(inputs, kernel, 1, "SAME")
-            tape.gradient(outputs, (inputs, kernel))
+            # A gradient tape does not record inside an init_scope.
+            tf.raw_ops.Conv2DBackpropInput(
+                input_sizes=inputs.shape,
+                filter=kernel,
+                out_backprop=inputs,
+                **call,
+            )
+            tf.raw_ops.Conv2DBackpropFilter(
+                input=inputs,
+                filter_sizes=kernel.shape,
+                out_backprop=inputs,
+                **call,
+            )
         except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError):
             return False
     return True

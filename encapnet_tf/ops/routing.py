@@ -103,14 +103,15 @@ def em_routing(
     num_higher = tf.cast(tf.shape(votes)[2], votes.dtype)
     assignments = tf.fill(tf.shape(votes)[:3], 1 / num_higher)
     for iteration in range(num_iterations):
-        if iteration > 0:
-            assignments = _e_step(votes, means, variances, log_activations)
         means, variances, costs = _m_step(
             votes, assignments * activations[:, :, None], beta_v
         )
         sharpness = 1.0 + iteration
         scores = sharpness * (beta_a - _normalise(costs))
-        log_activations = tf.math.log_sigmoid(scores)
+        if iteration < num_iterations - 1:
+            assignments = _e_step(
+                votes, means, variances, tf.math.log_sigmoid(scores)
+            )
     return EMRouting(means, tf.sigmoid(scores))
 
 

@@ -69,7 +69,7 @@ def _length(vectors, axis):
 
 
 def _squash(vectors, axis):
-    """squash with its gradient written out: no division by a zero length.
+    """Squashes with the gradient written out: no division by a zero length.
 
     With n = |s| and m = min(n, 1/n), n/(1+n²) = m/(1+m²): both ends of the
     range stay finite.
