@@ -91,9 +91,10 @@ def jitter_colours(images, draws):
 
     Saturation scales, and hue turns, the two colour axes of YIQ, which leaves
     the brightness Y alone; the four changes are then one 3x3 matrix and an
-    offset per image, a single matrix product for the batch. (Turning the hue
-    in HSV, as `tf.image.adjust_hue` does, takes ten times as long and differs
-    slightly in brightness.) Grey images change in brightness and contrast.
+    offset per image, a single matrix product for the batch. (The same four
+    changes through HSV took 8.1 ms against 1.4 ms for 128 images of 32x32 on
+    two cores; HSV also turns hues at a constant maximum instead of a constant
+    brightness.) Grey images change in brightness and contrast.
 
     Args:
         images: float32 in [0, 1], `(B, H, W, C)`.

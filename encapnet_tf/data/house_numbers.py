@@ -18,7 +18,7 @@ from absl import logging
 NUM_TRAIN = 20_000
 NUM_TEST = 4_000
 _CHUNK = 200  # images drawn from one random stream
-_VERSION = 1  # raise when the rendering changes: older cache files are stale
+_VERSION = 2  # raise when the rendering changes: older cache files are stale
 _PARTS = ("train", "test")
 
 
