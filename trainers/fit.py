@@ -1,0 +1,202 @@
+"""Trains a network: `python -m trainers.fit --help`.
+
+With no flags: `encapnet_small` on the built-in `house_numbers`, in minutes on
+two cores. The same command on the same --run_dir goes on where it stopped.
+"""
+
+import dataclasses
+import json
+import pathlib
+import platform
+import sys
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import flags
+
+import encapnet_tf
+from encapnet_tf.data import load
+from trainers import plots, programs, recipe_flags
+from trainers.evaluation import error_rate, interval, scores_and_labels
+from trainers.loop import Diverged, Loop
+from trainers.recipe import Recipe, read_recipe
+from trainers.run_folder import RunFolder
+
+flags.DEFINE_string(
+    "run_dir", None, "The run's folder; default: a new one in runs/."
+)
+flags.DEFINE_float(
+    "checkpoint_seconds", 300.0, "Longest time between two checkpoints."
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Trains, tests once, and says what was written where."""
+    programs.take_no_arguments(arguments)
+    values = flags.FLAGS
+    recipe = recipe_flags.recipe_from_flags(values)
+    folder = RunFolder(values.run_dir or _new_run_dir(recipe))
+    if folder.summary.exists():
+        _refuse_other_recipe(folder, recipe)
+        print(f"This run is finished: {folder.path}")
+        _report(folder, json.loads(folder.summary.read_text()))
+        return 0
+    _refuse_other_recipe(folder, recipe)
+    dataset = load(
+        recipe.dataset, recipe.data_dir, image_size=recipe.image_size
+    )
+    loop = Loop(
+        recipe,
+        dataset,
+        folder,
+        checkpoint_seconds=values.checkpoint_seconds,
+    )
+    with folder.locked():
+        return _train(recipe, dataset, folder, loop)
+
+
+def _train(recipe, dataset, folder, loop):
+    recipe.save(folder.config)
+    folder.point_latest_here()
+    if recipe.init_from:
+        start_from(loop.model, recipe.init_from)
+    _announce(recipe, dataset, folder, loop)
+    try:
+        finished = loop.run()
+    except Diverged as trouble:
+        print(f"error: {trouble}", file=sys.stderr)
+        return 1
+    if loop.state.history:
+        plots.curves(loop.state.history, folder.curves)
+    if not finished:
+        print(f"Stopped; the same command goes on. Run folder: {folder.path}")
+        return 0
+    loop.save_model()
+    summary = _summarise(recipe, dataset, loop)
+    folder.write_json(folder.summary, summary)
+    folder.clean_checkpoints()
+    _report(folder, summary)
+    return 0
+
+
+def _announce(recipe, dataset, folder, loop):
+    trainable = sum(
+        int(np.prod(v.shape)) for v in loop.model.trainable_variables
+    )
+    print(
+        f"{recipe.variant}, {trainable:,} parameters, on {dataset.name}: "
+        f"{loop.train.num_examples:,} training, "
+        f"{loop.validation.num_examples:,} validation and "
+        f"{dataset.test.num_examples:,} test images, "
+        f"{dataset.num_classes} classes.\nRun folder: {folder.path}",
+        flush=True,
+    )
+
+
+def start_from(model: keras.Model, run_dir: str) -> None:
+    """Copies the weights of another run wherever name and shape agree."""
+    source = RunFolder(run_dir).model
+    if not source.exists():
+        raise ValueError(
+            "`init_from` must be the folder of a finished run, with a "
+            f"model.keras. Received: init_from={run_dir}."
+        )
+    weights = {v.path: v for v in keras.models.load_model(source).weights}
+    missing = []
+    for variable in model.weights:
+        other = weights.get(variable.path)
+        if other is not None and other.shape == variable.shape:
+            variable.assign(other)
+        else:
+            missing.append(variable.path)
+    if len(missing) == len(model.weights):
+        raise ValueError(
+            "`init_from` must have weights that fit this network. "
+            f"Received: init_from={run_dir}, in which none does."
+        )
+    if missing:
+        print(f"Fresh weights for: {', '.join(missing)}")
+
+
+def _summarise(recipe: Recipe, dataset, loop: Loop) -> dict:
+    crops = recipe.multi_crop
+    if crops is None:
+        crops = recipe.augmentation != "none"
+    scores, labels = scores_and_labels(
+        loop.model, dataset.test, crops=crops, flip=loop.flip
+    )
+    error = error_rate(scores, labels)
+    seconds = sum(row["seconds"] for row in loop.state.history)
+    images = loop.steps * recipe.batch_size * loop.state.epoch
+    summary = {
+        "test_error": error,
+        "test_error_interval": interval(error, len(labels)),
+        "test_images": len(labels),
+        "multi_crop": crops,
+        "validation_error": loop.state.history[-1]["val_error"],
+        "epochs": loop.state.epoch,
+        "train_seconds": round(seconds, 1),
+        "images_per_second": round(images / max(seconds, 1e-9), 1),
+        "parameters": sum(
+            int(np.prod(v.shape)) for v in loop.model.trainable_variables
+        ),
+        "seed": recipe.seed,
+        "class_names": list(dataset.class_names),
+        "image_shape": list(dataset.image_shape),
+        "versions": {
+            "encapnet_tf": encapnet_tf.__version__,
+            "tensorflow": tf.__version__,
+            "keras": keras.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    if dataset.num_classes >= 20:
+        summary["test_top5_error"] = error_rate(scores, labels, top=5)
+    return summary
+
+
+def _report(folder: RunFolder, summary: dict) -> None:
+    low, high = summary["test_error_interval"]
+    minutes = summary["train_seconds"] / 60
+    print(
+        f"Test error {summary['test_error']:.2%} "
+        f"(95% interval {low:.2%} to {high:.2%}, "
+        f"{summary['test_images']:,} images) after {summary['epochs']} "
+        f"epochs, {minutes:.1f} minutes, "
+        f"{summary['images_per_second']:,.0f} images/s."
+    )
+    for path in (folder.model, folder.curves, folder.metrics, folder.summary):
+        print(f"  {path}")
+
+
+def _new_run_dir(recipe: Recipe) -> pathlib.Path:
+    data = recipe.dataset.partition(":")[0]
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return pathlib.Path("runs") / f"{stamp}-{recipe.variant}-{data}"
+
+
+def _refuse_other_recipe(folder: RunFolder, recipe: Recipe) -> None:
+    """A run folder belongs to one recipe."""
+    if not folder.config.exists():
+        return
+    # Through JSON and back, so that tuples compare as lists.
+    wanted = json.loads(json.dumps(dataclasses.asdict(recipe)))
+    stored = read_recipe(folder.config)
+    changed = [
+        f"{name} was {stored.get(name)!r}, now {value!r}"
+        for name, value in wanted.items()
+        if stored.get(name) != value
+    ]
+    if changed:
+        raise ValueError(
+            f"The run in {folder.path} has another recipe: "
+            f"{'; '.join(changed)}. Give its own flags to go on, or another "
+            "--run_dir."
+        )
+
+
+if __name__ == "__main__":
+    recipe_flags.define()
+    programs.run(main)

@@ -1,0 +1,457 @@
+"""The training loop: one for every network, data set and strategy."""
+
+import contextlib
+import dataclasses
+import math
+import signal
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from encapnet_tf import create_model
+from encapnet_tf.agreement import agreement_units, set_agreement_ramp
+from encapnet_tf.data import Dataset, batches, split_validation
+from trainers import objective
+from trainers.devices import distribute
+from trainers.evaluation import error_rate, scores_and_labels
+from trainers.progress import Progress
+from trainers.recipe import Recipe, set_policy
+from trainers.run_folder import RunFolder, written_atomically
+from trainers.step import TrainStep, learning_rate
+
+# Reports stay on the device for so many steps: reading each would make the
+# device wait.
+_STEPS_PER_READ = 10
+
+
+class Diverged(RuntimeError):
+    """The loss is no number any more."""
+
+
+@dataclass
+class State:
+    """Where a run stands: with the variables, all that a checkpoint holds."""
+
+    epoch: int = 0
+    step: int = 0
+    sums: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best_error: float = math.inf
+    best_epoch: int = -1
+
+
+class Loop:
+    """Trains a recipe in a run folder, from wherever it stands there.
+
+    Args:
+        recipe: What to train and how.
+        dataset: The data.
+        folder: The run folder, or None to leave nothing behind.
+        strategy: A distribution strategy; the default is one device.
+        checkpoint_seconds: Longest time between two checkpoints.
+        callbacks: Keras callbacks; their logs are the rows of `metrics.csv`.
+        quiet: Whether to print nothing.
+
+    Attributes:
+        model: The network.
+        state: Where the run stands.
+        stopping: Set it to stop after the step under way.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        dataset: Dataset,
+        folder: RunFolder | None,
+        strategy: tf.distribute.Strategy | None = None,
+        checkpoint_seconds: float = 300.0,
+        callbacks: list[keras.callbacks.Callback] | None = None,
+        quiet: bool = False,
+    ):
+        self.recipe = recipe
+        self.dataset = dataset
+        self.folder = folder
+        self.strategy = strategy or tf.distribute.get_strategy()
+        self.checkpoint_seconds = checkpoint_seconds
+        self.state = State()
+        self.stopping = False
+        self._split_data()
+        set_policy(recipe)
+        with self.strategy.scope():
+            self.model = create_model(
+                recipe.variant,
+                **_network_overrides(recipe, dataset),
+            )
+            self.optimizer = objective.make_optimizer(
+                recipe, recipe.epochs * self.steps
+            )
+            self.optimizer.build(self.model.trainable_variables)
+            self._train_step = TrainStep(
+                self.model,
+                self.optimizer,
+                recipe,
+                self._class_weights(),
+                self.strategy,
+            )
+        self._progress = Progress(
+            recipe.epochs, self.steps, recipe.batch_size, quiet
+        )
+        self._callbacks = keras.callbacks.CallbackList(
+            callbacks, model=self.model
+        )
+        self._best_weights: list[np.ndarray] | None = None
+        self._writer = None
+
+    def _split_data(self):
+        train = self.dataset.train
+        recipe = self.recipe
+        if recipe.limit_train:
+            train = train.take(
+                min(recipe.limit_train, train.num_examples), recipe.seed
+            )
+        self.train, self.validation = split_validation(
+            train, recipe.validation_fraction, recipe.seed
+        )
+        self.steps = self.train.num_examples // recipe.batch_size
+        if self.steps == 0:
+            raise ValueError(
+                "`batch_size` must not exceed the training images. Received: "
+                f"batch_size={recipe.batch_size}, {self.train.num_examples} "
+                "training images after the validation split."
+            )
+
+    def _class_weights(self):
+        classes = self.dataset.num_classes
+        if self.recipe.class_weights == "none":
+            return np.ones(classes, np.float32)
+        labels = getattr(self.train, "labels", None)
+        if labels is None:
+            raise ValueError(
+                "`class_weights=balanced` needs the labels in memory. "
+                f"Received: dataset={self.dataset.name!r}, which is streamed."
+            )
+        return objective.make_class_weights(self.recipe, labels, classes)
+
+    def run(self) -> bool:
+        """Trains; returns whether the run reached its end."""
+        self._restore()
+        self._callbacks.on_train_begin()
+        self._checkpointed_at = time.monotonic()
+        with _stop_on_signals(self):
+            while self.state.epoch < self.recipe.epochs and not self.stopping:
+                if self._is_patience_out():
+                    break
+                self._run_epoch()
+        self._callbacks.on_train_end()
+        if self.stopping and self.state.epoch < self.recipe.epochs:
+            self._save()
+            return False
+        self._finish_weights()
+        return True
+
+    def _run_epoch(self):
+        state = self.state
+        began = time.monotonic()
+        self._progress.start(state.epoch, state.step)
+        if state.step == 0:
+            self._callbacks.on_epoch_begin(state.epoch)
+            state.sums = [0.0] * len(self._train_step.names)
+            self._reset_unit_metrics()
+        self._train_step.set_progress(self._progress_share())
+        reports = []
+        for images, labels in self._epoch_batches():
+            self._set_ramp()
+            reports.append(self._train_step(images, labels))
+            state.step += 1
+            due = self._checkpoint_due()
+            if len(reports) == _STEPS_PER_READ or due or self.stopping:
+                self._read(reports)
+            if due or self.stopping:
+                began = self._count_time(began)
+            if self.stopping:
+                return
+            if due:
+                self._save()
+        self._read(reports)
+        self._validate(began)
+
+    def _epoch_batches(self):
+        recipe, state = self.recipe, self.state
+
+        def shard(num_shards, shard_index):
+            return batches(
+                self.train,
+                recipe.batch_size,
+                training=True,
+                image_shape=self.model.input_shape[1:],
+                augmentation=recipe.augmentation,
+                flip=self.flip,
+                seed=recipe.seed,
+                epoch=state.epoch,
+                start_step=state.step,
+                drop_remainder=True,
+                num_shards=num_shards,
+                shard_index=shard_index,
+            )
+
+        return distribute(self.strategy, shard)
+
+    @property
+    def flip(self) -> bool:
+        """Whether images may be mirrored."""
+        return (
+            self.dataset.flip if self.recipe.flip is None else self.recipe.flip
+        )
+
+    def _progress_share(self):
+        done = self.state.epoch * self.steps + self.state.step
+        return done / (self.recipe.epochs * self.steps)
+
+    def ramp(self) -> float:
+        """The factor of λ now: rises linearly over the recipe's share."""
+        length = self.recipe.agreement_ramp
+        return min(1.0, self._progress_share() / length) if length else 1.0
+
+    def _set_ramp(self):
+        if self.recipe.agreement_ramp and self._ramp_set != 1.0:
+            self._ramp_set = self.ramp()
+            set_agreement_ramp(self.model, self._ramp_set)
+
+    _ramp_set = None
+
+    def _read(self, reports):
+        """Adds the reports up; stops at the first that is not finite."""
+        names = self._train_step.names
+        for offset, report in enumerate(reports):
+            values = np.asarray(report, np.float64)
+            if not np.isfinite(values[0]):
+                step = self.state.step - len(reports) + offset + 1
+                raise Diverged(self._diagnosis(step, values))
+            self.state.sums = [
+                total + float(value)
+                for total, value in zip(self.state.sums, values, strict=True)
+            ]
+        reports.clear()
+        loss, error = (
+            self.state.sums[names.index(name)] / self.state.step
+            for name in ("loss", "error")
+        )
+        self._progress.show(self.state.step, loss, error)
+
+    def _diagnosis(self, step, values):
+        report = dict(zip(self._train_step.names, values, strict=True))
+        bad = [
+            name
+            for name, value in report.items()
+            if not np.isfinite(value) and name not in ("loss", "gradient_norm")
+        ]
+        culprit = ", ".join(bad) or "the sum of the losses"
+        if report["bad_variable"] >= 0:
+            first = self._train_step.name_of_variable(
+                int(report["bad_variable"])
+            )
+            culprit += f"; the gradient of {first} is the first bad one"
+        return (
+            f"The loss is {values[0]} at step {step} of epoch "
+            f"{self.state.epoch + 1}. Culprit: {culprit}. Try a lower "
+            "--learning_rate, --clip_norm=1, a longer --agreement_ramp or "
+            "--dtype_policy=float32. The last good checkpoint is kept."
+        )
+
+    def _validate(self, began):
+        state, recipe = self.state, self.recipe
+        with self.final_weights():
+            scores, labels = scores_and_labels(self.model, self.validation)
+        rate = learning_rate(self.optimizer)
+        self._count_time(began)
+        names = self._train_step.names
+        means = {
+            name: total / state.step
+            for name, total in zip(names, state.sums, strict=True)
+        }
+        row = {"epoch": state.epoch + 1}
+        row |= {
+            name: means[name]
+            for name in names
+            if name in ("loss", "class_loss", "error", "top5_error")
+        }
+        row |= self._unit_metrics()
+        row |= {
+            "val_error": error_rate(scores, labels),
+            "learning_rate": rate,
+            "agreement_ramp": self.ramp(),
+            "gradient_norm": means["gradient_norm"],
+            "seconds": round(state.seconds, 3),
+        }
+        if "top5_error" in names:
+            row["val_top5_error"] = error_rate(scores, labels, top=5)
+        state.history.append(row)
+        if row["val_error"] < state.best_error:
+            state.best_error = row["val_error"]
+            state.best_epoch = state.epoch
+            if recipe.patience:
+                self._best_weights = [v.numpy() for v in self.model.weights]
+        self._progress.finish(row)
+        state.epoch, state.step, state.seconds = state.epoch + 1, 0, 0.0
+        self._save()
+        self._log(row)
+        self._callbacks.on_epoch_end(state.epoch - 1, logs=dict(row))
+        if getattr(self.model, "stop_training", False):
+            self.stopping = True
+
+    def _count_time(self, began):
+        now = time.monotonic()
+        self.state.seconds += now - began
+        return now
+
+    def _reset_unit_metrics(self):
+        for unit in agreement_units(self.model):
+            for metric in unit.metrics:
+                metric.reset_state()
+
+    def _unit_metrics(self):
+        return {
+            metric.name: float(metric.result())
+            for unit in agreement_units(self.model)
+            for metric in unit.metrics
+        }
+
+    def _is_patience_out(self):
+        patience = self.recipe.patience
+        waited = self.state.epoch - 1 - self.state.best_epoch
+        return patience is not None and waited >= patience
+
+    @contextlib.contextmanager
+    def final_weights(self):
+        """Inside, the model has the weights that count: averaged, if so."""
+        if not self.recipe.ema:
+            yield
+            return
+        kept = [v.numpy() for v in self.model.trainable_variables]
+        self._overwrite_with_average()
+        yield
+        for variable, value in zip(
+            self.model.trainable_variables, kept, strict=True
+        ):
+            variable.assign(value)
+
+    def _overwrite_with_average(self):
+        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        inner.finalize_variable_values(self.model.trainable_variables)
+
+    def _finish_weights(self):
+        """Settles what the run hands over: best, averaged or last weights."""
+        if self._best_weights is not None:
+            for variable, value in zip(
+                self.model.weights, self._best_weights, strict=True
+            ):
+                variable.assign(value)
+        elif self.recipe.ema:
+            self._overwrite_with_average()
+
+    # What follows writes files: only where there is a folder.
+
+    def _variables(self):
+        return {
+            f"{owner}/{number:04d}": variable
+            for owner, variables in (
+                ("model", self.model.variables),
+                ("optimizer", self.optimizer.variables),
+            )
+            for number, variable in enumerate(variables)
+        }
+
+    def _checkpoint_due(self):
+        waited = time.monotonic() - self._checkpointed_at
+        return self.folder is not None and waited >= self.checkpoint_seconds
+
+    def _save(self):
+        if self.folder is None:
+            return
+        arrays = {
+            name: np.asarray(variable)
+            for name, variable in self._variables().items()
+        }
+        for number, value in enumerate(self._best_weights or ()):
+            arrays[f"best/{number:04d}"] = value
+        state = dataclasses.asdict(self.state)
+        if math.isinf(self.state.best_error):
+            state["best_error"] = None
+        done = self.state.epoch * self.steps + self.state.step
+        self.folder.save_checkpoint(done, arrays, state)
+        if self.state.history:
+            self.folder.write_metrics(self.state.history)
+        self._checkpointed_at = time.monotonic()
+
+    def _restore(self):
+        found = self.folder.load_checkpoint() if self.folder else None
+        if found is None:
+            return
+        arrays, state = found
+        variables = self._variables()
+        best = sorted(name for name in arrays if name.startswith("best/"))
+        self._best_weights = [arrays.pop(name) for name in best] or None
+        if arrays.keys() != variables.keys():
+            raise ValueError(
+                "The checkpoint does not fit the network. Received: a "
+                f"checkpoint in {self.folder.path} with {len(arrays)} "
+                f"variables for a network with {len(variables)}. Use another "
+                "--run_dir."
+            )
+        for name, variable in variables.items():
+            variable.assign(arrays[name])
+        if state["best_error"] is None:
+            state["best_error"] = math.inf
+        self.state = State(**state)
+
+    def save_model(self) -> None:
+        """Writes the trained network."""
+        with written_atomically(self.folder.model) as path:
+            self.model.save(path)
+
+    def _log(self, row):
+        if self.folder is None:
+            return
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(
+                str(self.folder.tensorboard)
+            )
+        with self._writer.as_default():
+            for name, value in row.items():
+                tf.summary.scalar(name, value, step=row["epoch"])
+        self._writer.flush()
+
+
+def _network_overrides(recipe, dataset):
+    network = recipe.network(
+        num_classes=dataset.num_classes, input_shape=dataset.image_shape
+    )
+    return {
+        f.name: getattr(network, f.name) for f in dataclasses.fields(network)
+    }
+
+
+@contextlib.contextmanager
+def _stop_on_signals(loop):
+    """Lets SIGTERM and Ctrl-C end the step under way, then save."""
+
+    def stop(*_):
+        loop.stopping = True
+
+    try:
+        old = {
+            number: signal.signal(number, stop)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+    except ValueError:  # not the main thread, as under a tuner
+        old = {}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

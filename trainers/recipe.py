@@ -1,0 +1,197 @@
+"""How a network is trained: every choice, with its source.
+
+The fields are the flags of `trainers.fit`, the content of a run's
+`config.json` and what a search varies.
+"""
+
+import dataclasses
+import json
+import pathlib
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import keras
+
+from encapnet_tf.checks import check_choice
+from encapnet_tf.config import CNNConfig, NetworkConfig, ResNetConfig
+from encapnet_tf.data.augmentation import AUGMENTATIONS
+from encapnet_tf.models import variant_config
+
+# Short runs of our own small variants, found by trying on two cores.
+QUICK = {
+    "epochs": 12,
+    "learning_rate": 3e-3,
+    "batch_size": 64,
+    "weight_decay": 1e-4,
+    "schedule": "cosine",
+    "augmentation": "mild",
+    "agreement_ramp": 0.3,
+}
+QUICK_VARIANTS = ("encapnet_small", "encapnet_tiny")
+
+POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+def _flag(default, help_text):
+    return field(default=default, metadata={"help": help_text})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One training run. The defaults are the paper's (section 5)."""
+
+    variant: str = _flag("encapnet_small", "Network, see `trainers.summary`.")
+    dataset: str = _flag(
+        "house_numbers",
+        "house_numbers (built in), svhn, cifar10, cifar100, mnist, "
+        "fashion_mnist, imagenet2012, npz:PATH or folder:PATH.",
+    )
+    data_dir: str | None = _flag(None, "Folder with NAME.npz or tfds data.")
+    image_size: int | None = _flag(None, "Fit the images to this side first.")
+    epochs: int = _flag(600, "Passes over the training data.")
+    batch_size: int = _flag(128, "Global batch, over all devices.")
+    optimizer: str = _flag("adam", "adam, sgd, rmsprop or any of Keras.")
+    learning_rate: float = _flag(1e-4, "Learning rate at the start.")
+    weight_decay: float = _flag(
+        5e-4, "L2 in the gradient of kernels (decoupled for adamw, lion, lamb)."
+    )
+    schedule: str = _flag(
+        "steps",
+        "steps: x0.1 after 1/3, 1/2 and 2/3 of the run (the paper's 200, 300, "
+        "400 of 600); cosine: a short rise, then to zero; constant.",
+    )
+    loss: str = _flag(
+        "auto",
+        "margin, spread, spread_fixed, cross_entropy or any of Keras; auto: "
+        "margin for capsules, cross_entropy else.",
+    )
+    augmentation: str = _flag("none", "none, mild or strong.")
+    agreement: str | None = _flag(
+        None, "Agreement units: none, one, two; default the variant's own."
+    )
+    agreement_weight: float | None = _flag(None, "lambda of the units.")
+    agreement_epsilon: float | None = _flag(None, "epsilon of the units.")
+    agreement_ramp: float = _flag(
+        0.0, "Share of the run over which lambda rises from 0."
+    )
+    override: dict = _flag(
+        None, "More fields of the variant's config, NAME=VALUE, repeatable."
+    )
+    validation_fraction: float = _flag(
+        0.1, "Share of the training data to select on; the test data are read "
+        "once, at the end."
+    )  # fmt: skip
+    limit_train: int | None = _flag(None, "Use only so many training images.")
+    class_weights: str = _flag(
+        "none", "none, or balanced: rare classes count more."
+    )
+    clip_norm: float | None = _flag(None, "Clip the global gradient norm.")
+    ema: float | None = _flag(
+        None, "Momentum of averaged weights, e.g. 0.99: they are what counts."
+    )
+    patience: int | None = _flag(
+        None, "Stop after so many epochs without a better validation error."
+    )
+    multi_crop: bool | None = _flag(
+        None, "Test on five crops (ten with flips); default: if augmented."
+    )
+    flip: bool | None = _flag(None, "Mirror images; default: the data's own.")
+    dtype_policy: str = _flag("float32", ", ".join(POLICIES) + ".")
+    init_from: str | None = _flag(
+        None, "Start from the weights of this run; the classes may differ."
+    )
+    seed: int = _flag(0, "Seed of weights, order and augmentation.")
+
+    def __post_init__(self):
+        """Refuses what cannot be trained, before anything is loaded."""
+        object.__setattr__(self, "override", dict(self.override or {}))
+        _check_range("epochs", self.epochs, self.epochs >= 1)
+        _check_range("batch_size", self.batch_size, self.batch_size >= 1)
+        _check_range("seed", self.seed, self.seed >= 0)
+        _check_range(
+            "learning_rate", self.learning_rate, self.learning_rate > 0
+        )
+        _check_range("weight_decay", self.weight_decay, self.weight_decay >= 0)
+        share = self.validation_fraction
+        _check_range("validation_fraction", share, 0 < share < 1)
+        ramp = self.agreement_ramp
+        _check_range("agreement_ramp", ramp, 0 <= ramp <= 1)
+        for name in ("limit_train", "image_size", "patience"):
+            value = getattr(self, name)
+            _check_range(name, value, value is None or value >= 1)
+        clip, ema = self.clip_norm, self.ema
+        _check_range("clip_norm", clip, clip is None or clip > 0)
+        _check_range("ema", ema, ema is None or 0 < ema < 1)
+        check_choice("schedule", self.schedule, ("steps", "cosine", "constant"))
+        check_choice("augmentation", self.augmentation, AUGMENTATIONS)
+        check_choice("class_weights", self.class_weights, ("none", "balanced"))
+        check_choice("dtype_policy", self.dtype_policy, POLICIES)
+        self.network()
+
+    def network(self, **more: Any) -> NetworkConfig:
+        """Returns the config of the network that this recipe trains."""
+        overrides = dict(self.override) | more
+        if self.agreement is not None:
+            overrides["agreement"] = self.agreement
+        options = dict(overrides.pop("agreement_options", {}))
+        if self.agreement_weight is not None:
+            options["weight"] = self.agreement_weight
+        if self.agreement_epsilon is not None:
+            options["epsilon"] = self.agreement_epsilon
+        if options:
+            overrides["agreement_options"] = options
+        return variant_config(self.variant, **overrides)
+
+    def loss_name(self) -> str:
+        """Returns the loss, `auto` resolved."""
+        if self.loss != "auto":
+            return self.loss
+        plain = isinstance(self.network(), (CNNConfig, ResNetConfig))
+        return "cross_entropy" if plain else "margin"
+
+    def save(self, path: pathlib.Path) -> None:
+        """Writes the recipe as JSON."""
+        text = json.dumps(dataclasses.asdict(self), indent=2)
+        path.write_text(text + "\n")
+
+
+def make_recipe(given: dict[str, Any]) -> Recipe:
+    """Fills up what was not given: quick defaults for our small variants."""
+    known = {f.name for f in fields(Recipe)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise ValueError(
+            f"A recipe has no field {', '.join(unknown)}. Its fields: "
+            f"{', '.join(sorted(known))}. Received: {given}."
+        )
+    variant = given.get("variant", Recipe.variant)
+    preset = QUICK if variant in QUICK_VARIANTS else {}
+    return Recipe(**(preset | given))
+
+
+def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
+    """Reads the fields of a `config.json` or `best.json`."""
+    try:
+        content = json.loads(pathlib.Path(path).read_text())
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:
+        raise ValueError(
+            f"A recipe is a JSON file. Received: {path}: {problem}."
+        ) from None
+    if not isinstance(content, dict):
+        raise ValueError(
+            f"A recipe is a JSON object of fields. Received: {path}."
+        )
+    return content
+
+
+def set_policy(recipe: Recipe) -> None:
+    """Makes the recipe's seed and number format those of this process."""
+    keras.utils.set_random_seed(recipe.seed)
+    keras.config.set_dtype_policy(recipe.dtype_policy)
+
+
+def _check_range(name, value, is_good):
+    if not is_good:
+        raise ValueError(
+            f"`{name}` is out of its range. Received: {name}={value}."
+        )

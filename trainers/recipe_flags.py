@@ -1,0 +1,70 @@
+"""The recipe's fields as command-line flags."""
+
+import ast
+import types
+import typing
+from dataclasses import fields
+from typing import Any
+
+from absl import flags
+
+from trainers.recipe import Recipe, make_recipe, read_recipe
+
+_DEFINE = {
+    str: flags.DEFINE_string,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    bool: flags.DEFINE_bool,
+}
+
+
+def define() -> None:
+    """Defines a flag for every field, and `--config` to start from a file."""
+    flags.DEFINE_string(
+        "config", None, "Start from this config.json or best.json."
+    )
+    types_of = typing.get_type_hints(Recipe)
+    for recipe_field in fields(Recipe):
+        help_text = recipe_field.metadata["help"]
+        if recipe_field.name == "override":
+            flags.DEFINE_multi_string("override", None, help_text)
+            continue
+        if recipe_field.default is not None:
+            help_text += f" Paper's recipe: {recipe_field.default}."
+        kind = _plain_type(types_of[recipe_field.name])
+        _DEFINE[kind](recipe_field.name, None, help_text)
+
+
+def recipe_from_flags(values: flags.FlagValues) -> Recipe:
+    """Returns the recipe: flags first, then `--config`, then defaults."""
+    given: dict[str, Any] = read_recipe(values.config) if values.config else {}
+    for recipe_field in fields(Recipe):
+        value = values[recipe_field.name].value
+        if value is None:
+            continue
+        if recipe_field.name == "override":
+            value = dict(given.get("override") or {}) | _overrides(value)
+        given[recipe_field.name] = value
+    return make_recipe(given)
+
+
+def _overrides(assignments):
+    overrides: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals or not name:
+            raise ValueError(
+                "`--override` takes NAME=VALUE. "
+                f"Received: --override={assignment}."
+            )
+        try:
+            overrides[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            overrides[name] = text
+    return overrides
+
+
+def _plain_type(annotation):
+    if isinstance(annotation, types.UnionType):
+        return next(t for t in annotation.__args__ if t is not type(None))
+    return annotation

@@ -1,0 +1,128 @@
+"""The run folder: everything a run leaves, never half-written."""
+
+import contextlib
+import csv
+import fcntl
+import json
+import os
+import pathlib
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+CHECKPOINTS_KEPT = 2
+
+
+@contextlib.contextmanager
+def written_atomically(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Gives a temporary path that takes the place of `path` at the end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class RunFolder:
+    """One run's files.
+
+    Args:
+        path: The folder; made when something is first written.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = pathlib.Path(path)
+        self.config = self.path / "config.json"
+        self.model = self.path / "model.keras"
+        self.metrics = self.path / "metrics.csv"
+        self.summary = self.path / "summary.json"
+        self.curves = self.path / "curves.png"
+        self.checkpoints = self.path / "checkpoints"
+        self.tensorboard = self.path / "tensorboard"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps a second process from training in the same folder."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    "Another process is training in this run folder. "
+                    f"Received: run_dir={self.path}."
+                ) from None
+            yield
+
+    def point_latest_here(self) -> None:
+        """Makes `latest`, beside the folder, point to it."""
+        link = self.path.parent / "latest"
+        if self.path.name == "latest" or (
+            link.exists() and not link.is_symlink()
+        ):
+            return
+        temporary = link.with_name(f".{os.getpid()}.latest")
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(self.path.name)
+        temporary.replace(link)
+
+    def write_metrics(self, rows: list[dict[str, Any]]) -> None:
+        """Writes one row per epoch."""
+        with written_atomically(self.metrics) as path:
+            with path.open("w", newline="") as file:
+                writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+                writer.writeheader()
+                writer.writerows(rows)
+
+    def write_json(self, path: pathlib.Path, content: Any) -> None:
+        """Writes JSON."""
+        with written_atomically(path) as temporary:
+            temporary.write_text(json.dumps(content, indent=2) + "\n")
+
+    def save_checkpoint(
+        self, step: int, arrays: dict[str, np.ndarray], state: dict[str, Any]
+    ) -> None:
+        """Writes a checkpoint and lets go of the oldest."""
+        text = np.frombuffer(json.dumps(state).encode(), np.uint8)
+        path = self.checkpoints / f"step-{step:09d}.npz"
+        with written_atomically(path) as temporary:
+            with temporary.open("wb") as file:
+                np.savez(file, state=text, **arrays)
+        for old in self._checkpoint_files()[CHECKPOINTS_KEPT:]:
+            old.unlink()
+
+    def load_checkpoint(
+        self,
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """Returns the newest checkpoint that is whole, or None."""
+        for path in self._checkpoint_files():
+            try:
+                with np.load(path, allow_pickle=False) as archive:
+                    arrays = {name: archive[name] for name in archive.files}
+                state = json.loads(arrays.pop("state").tobytes())
+            except (OSError, ValueError, KeyError, EOFError,
+                    zipfile.BadZipFile) as problem:  # fmt: skip
+                logging.warning(
+                    "Checkpoint %s is damaged (%s); trying the one before it.",
+                    path,
+                    problem,
+                )
+                continue
+            return arrays, state
+        return None
+
+    def clean_checkpoints(self) -> None:
+        """Removes the checkpoints of a finished run."""
+        for path in self._checkpoint_files():
+            path.unlink()
+
+    def _checkpoint_files(self):
+        """Newest first."""
+        return sorted(self.checkpoints.glob("step-*.npz"), reverse=True)
