@@ -39,8 +39,10 @@ class BatchNorm(keras.layers.BatchNormalization):
             return super().call(inputs, training=training, mask=mask)
         if training and self.trainable:
             outputs, mean, variance = self._fused(inputs, is_training=True)
+            # The kernel returns n/(n−1) times the variance it divides by.
+            count = tf.cast(tf.size(inputs) // inputs.shape[-1], tf.float32)
             self._follow(self.moving_mean, mean)
-            self._follow(self.moving_variance, variance)
+            self._follow(self.moving_variance, variance * (count - 1) / count)
             return outputs
         return self._fused(
             inputs,
@@ -53,6 +55,7 @@ class BatchNorm(keras.layers.BatchNormalization):
         return (
             inputs.dtype != "float64"
             and len(inputs.shape) == 4
+            and self.axis in (-1, 3)
             and self.scale
             and self.center
             and tf.distribute.get_strategy().num_replicas_in_sync == 1
