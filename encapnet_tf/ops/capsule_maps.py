@@ -11,12 +11,14 @@ from encapnet_tf.ops.squash import squash
 
 def split_capsules(maps: tf.Tensor, num_capsules: int) -> tf.Tensor:
     """Gives the capsules an axis: `(B, H, W, C·D)` → `(B, H, W, C, D)`."""
+    maps = tf.convert_to_tensor(maps)
     dim = maps.shape[-1] // num_capsules
     return tf.reshape(maps, (*_space(maps), num_capsules, dim))
 
 
 def merge_capsules(capsules: tf.Tensor) -> tf.Tensor:
     """Undoes `split_capsules`."""
+    capsules = tf.convert_to_tensor(capsules)
     *_, num_capsules, dim = capsules.shape
     return tf.reshape(capsules, (*_space(capsules), num_capsules * dim))
 

@@ -33,6 +33,7 @@ def grouped_conv2d(
     """
     inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
     _check_groups(groups, inputs=inputs.shape[-1], outputs=kernel.shape[-1])
+    _check_channels(inputs, kernel, groups * kernel.shape[2])
     if kernel.shape[0] == 1 and stride > 1:
         # TensorFlow's own strided 1×1 form corrupts memory in the gradient of
         # the kernel (oneDNN, TensorFlow 2.21).
@@ -71,6 +72,10 @@ def grouped_conv2d_transpose(
     """
     inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
     _check_groups(groups, inputs=inputs.shape[-1], outputs=kernel.shape[-1])
+    _check_channels(inputs, kernel, kernel.shape[3])
+    if kernel.shape[0] == 1 and stride > 1:
+        # As above: not TensorFlow's strided 1×1 form.
+        kernel = tf.pad(kernel, [[1, 1], [1, 1], [0, 0], [0, 0]])
     for given, produced in zip(inputs.shape[1:3], output_size, strict=True):
         if given is not None and given != -(-produced // stride):
             raise ValueError(
@@ -117,7 +122,7 @@ def _padding(kernel, stride):
             "The kernel size must be odd, so that (k−1)/2 pads both sides "
             f"alike. Received: kernel of shape {kernel.shape}."
         )
-    if stride == 1 or size == 1:
+    if stride == 1:
         return None, "SAME"
     return [(size - 1) // 2] * 2, "VALID"
 
@@ -129,6 +134,15 @@ def _check_groups(groups, **channels):
                 f"`groups` must divide the {name} channels. "
                 f"Received: groups={groups}, {name} channels={count}."
             )
+
+
+def _check_channels(inputs, kernel, expected):
+    """Refuses what TensorFlow would take as another number of groups."""
+    if inputs.shape[-1] != expected:
+        raise ValueError(
+            f"The kernel needs inputs with {expected} channels. Received: "
+            f"inputs of shape {inputs.shape}, kernel of shape {kernel.shape}."
+        )
 
 
 def _native_groups(dtype) -> bool:

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 # Squares of float32 entries up to 1e20 must not overflow. Being a power of
-# two, the factor costs no accuracy.
+# two, the factor costs no accuracy; vectors shorter than 1e-16 count as 0.
 _SCALE = 2.0**-10
 
 
@@ -24,8 +24,9 @@ def length(vectors: tf.Tensor, axis: int = -1) -> tf.Tensor:
         >>> length(tf.constant([[3.0, 4.0], [0.0, 0.0]])).numpy().tolist()
         [5.0, 0.0]
     """
-    values = at_least_float32(vectors)
-    return tf.cast(tf.squeeze(_length(values, axis), axis), vectors.dtype)
+    vectors = tf.convert_to_tensor(vectors)
+    lengths = _length(at_least_float32(vectors), axis)
+    return tf.cast(tf.squeeze(lengths, axis), vectors.dtype)
 
 
 def squash(vectors: tf.Tensor, axis: int = -1) -> tf.Tensor:
