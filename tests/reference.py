@@ -8,6 +8,17 @@ def squash(s):
     return np.where(n > 0, n / (1 + n**2) * s, 0.0)
 
 
+def squash_gradient(s, upstream):
+    """Jacobian of one vector's squash, in closed form, times upstream."""
+    n = np.sqrt((s**2).sum())
+    if n == 0:
+        return np.zeros_like(s)
+    along = np.outer(s / n, s / n)
+    jacobian = n / (1 + n**2) * (np.eye(len(s)) - along)
+    jacobian += 2 * n / (1 + n**2) ** 2 * along
+    return jacobian @ upstream
+
+
 def conv(x, kernel, bias, stride):
     """Ungrouped convolution, padded by (k−1)/2 on both sides."""
     k = kernel.shape[0]
@@ -21,6 +32,15 @@ def conv(x, kernel, bias, stride):
             window = x[:, row : row + k, column : column + k]
             y[:, i, j] = np.einsum("bhwi,hwio->bo", window, kernel)
     return y + bias
+
+
+def grouped_conv(x, kernel, groups, stride):
+    """One convolution after the other."""
+    x = np.split(x, groups, -1)
+    kernel = np.split(kernel, groups, -1)
+    return np.concatenate(
+        [conv(*part, 0.0, stride) for part in zip(x, kernel, strict=True)], -1
+    )
 
 
 def batch_norm(x, layer):
@@ -94,3 +114,58 @@ def cap_conv(layer, x, skip):
         layer.stride,
     )
     return activate(s + skip, layer.norm, count)
+
+
+def softmax(x, axis):
+    x = np.exp(x - x.max(axis, keepdims=True))
+    return x / x.sum(axis, keepdims=True)
+
+
+def dynamic_routing(votes, logits, num_iterations, axis):
+    """One sample at a time; axis 0 is the lower, 1 the higher capsules."""
+    results = []
+    for sample in votes:
+        b = logits.copy()
+        for iteration in range(num_iterations):
+            c = softmax(b, axis)
+            s = (c[..., None] * sample).sum(0)
+            v = squash(s)
+            if iteration < num_iterations - 1:
+                b += (sample * v).sum(-1)
+        results.append(v)
+    return np.stack(results)
+
+
+def em_routing(votes, activations, beta_v, beta_a, num_iterations):
+    """One sample and one higher capsule at a time, densities as logarithms."""
+    lower, higher = votes.shape[1:3]
+    all_means, all_activations = [], []
+    for sample, a_in in zip(votes, activations, strict=True):
+        r = np.full((lower, higher), 1 / higher)
+        for iteration in range(num_iterations):
+            weighted = r * a_in[:, None]
+            means, deviations, costs = [], [], []
+            for j in range(higher):
+                mass = weighted[:, j].sum()
+                share = weighted[:, j] / mass
+                mean = (share[:, None] * sample[:, j]).sum(0)
+                variance = (share[:, None] * (sample[:, j] - mean) ** 2).sum(0)
+                means.append(mean)
+                deviations.append(np.sqrt(variance))
+                costs.append((np.log(deviations[-1]) + beta_v[j]).sum() * mass)
+            costs = np.array(costs)
+            spread = np.ptp(costs)
+            share = (costs - costs.min()) / spread if spread else 0 * costs
+            a = 1 / (1 + np.exp(-(1 + iteration) * (beta_a - 10 * share + 5)))
+            log_p = np.empty((lower, higher))
+            for i in range(lower):
+                for j in range(higher):
+                    z = (sample[i, j] - means[j]) / deviations[j]
+                    log_p[i, j] = (
+                        np.log(a[j])
+                        - (0.5 * z**2 + np.log(deviations[j])).sum()
+                    )
+            r = softmax(log_p, 1)
+        all_means.append(means)
+        all_activations.append(a)
+    return np.array(all_means), np.array(all_activations)
