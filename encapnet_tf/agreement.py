@@ -54,7 +54,13 @@ def attach_agreement(
         options = {"num_capsules": 1, "generator": "vanilla"} | options
     model = functional(model)
     lower_of = _lower_by_higher(model, pairs)
-    outputs: dict[str, Any] = {}
+    inputs = keras.tree.map_structure(
+        lambda tensor: keras.Input(
+            batch_shape=tensor.shape, dtype=tensor.dtype, name=tensor.name
+        ),
+        model.input,
+    )
+    outputs = {tensor.name: tensor for tensor in keras.tree.flatten(inputs)}
 
     def call(layer, *args, **kwargs):
         output = layer(*args, **kwargs)
@@ -71,13 +77,17 @@ def attach_agreement(
         return output
 
     return keras.models.clone_model(
-        model, clone_function=lambda layer: layer, call_function=call
+        model,
+        input_tensors=inputs,
+        clone_function=lambda layer: layer,
+        call_function=call,
     )
 
 
-def functional(model):
+def functional(model: keras.Model) -> keras.Model:
+    """Returns the model, a sequential one in functional form."""
     if isinstance(model, keras.Sequential) and model.built:
-        return keras.Model(model.inputs, model.outputs, name=model.name)
+        return keras.Model(model.inputs[0], model.outputs[0], name=model.name)
     if not isinstance(model, Functional):
         raise ValueError(
             "`model` must be a functional or built sequential Keras model. "

@@ -2,7 +2,7 @@
 
 import keras
 
-from encapnet_tf.agreement import functional
+from encapnet_tf.agreement import agreement_units, functional
 from encapnet_tf.layers import FeedbackAgreement
 
 
@@ -14,7 +14,8 @@ def strip(model: keras.Model) -> keras.Model:
 
     Returns:
         A model with the same outputs, bit for bit, made of the same layers
-        (shared with `model`) but for the units and their variables.
+        (shared with `model`) but for the units and their variables; `model`
+        itself where it has none.
 
     Example:
         >>> import encapnet_tf
@@ -22,6 +23,8 @@ def strip(model: keras.Model) -> keras.Model:
         >>> len(encapnet_tf.agreement_units(strip(model)))
         0
     """
+    if not agreement_units(model):
+        return model
 
     def call(layer, *args, **kwargs):
         if isinstance(layer, FeedbackAgreement):
