@@ -108,13 +108,7 @@ class Extractor(keras.layers.Layer):
             setattr(self, f"conv{len(self.blocks)}", conv)
             setattr(self, f"norm{len(self.blocks)}", norm)
         self.num_entries = shape[1] * shape[2]
-        if self.num_entries < 2:
-            raise ValueError(
-                "The maps are too small for feedback agreement: the extractor "
-                "leaves one entry per sample, and the cosine distance of such "
-                "vectors is constant. Received: lower maps of shape "
-                f"{tuple(input_shape)}. Join larger maps."
-            )
+        _check_entries(self.num_entries, input_shape)
 
     def call(self, inputs, training=None):
         """Extracts the vectors, by the statistics of this batch."""
@@ -217,6 +211,11 @@ class FeedbackAgreement(keras.layers.Layer):
                 f"{input_shape}."
             )
         higher, lower = input_shape
+        if None in (*higher[1:], *lower[1:]):
+            raise ValueError(
+                "FeedbackAgreement needs maps of known height, width and "
+                f"channels. Received: inputs of shape {input_shape}."
+            )
         channels = (higher[-1], lower[-1])
         if self.options.generator == "capsule" and any(
             count % self.num_capsules for count in channels
@@ -230,6 +229,8 @@ class FeedbackAgreement(keras.layers.Layer):
         self.generator.build(input_shape)
         if self.options.extractor == "conv":
             self.extractor.build(lower)
+        else:
+            _check_entries(lower[1] * lower[2] * lower[3], lower)
         self.ramp = self.add_weight(
             name="ramp",
             shape=(),
@@ -290,7 +291,8 @@ class FeedbackAgreement(keras.layers.Layer):
 
 def _stride(higher_size, lower_size):
     """The stride that takes the lower size to the higher one."""
-    stride = max(1, round(lower_size[0] / higher_size[0]))
+    # The one below is too small, and larger ones only shrink the lower more.
+    stride = -(-lower_size[0] // higher_size[0])
     if tuple(-(-side // stride) for side in lower_size) != higher_size:
         raise ValueError(
             "The lower maps must be as large as the higher ones, or larger by "
@@ -298,6 +300,16 @@ def _stride(higher_size, lower_size):
             f"{lower_size}. Calls and pairs name the higher end first."
         )
     return stride
+
+
+def _check_entries(count, lower_shape):
+    if count < 2:
+        raise ValueError(
+            "The maps are too small for feedback agreement: one entry per "
+            "sample is left to compare, and the cosine distance of such "
+            "vectors is constant. Received: lower maps of shape "
+            f"{tuple(lower_shape)}. Join larger maps."
+        )
 
 
 def _gather(vectors):
