@@ -229,7 +229,7 @@ class Loop:
         names = self._train_step.names
         for offset, report in enumerate(reports):
             values = np.asarray(report, np.float64)
-            if not np.isfinite(values[0]):
+            if not np.isfinite(values[self._must_be_finite()]).all():
                 step = self.state.step - len(reports) + offset + 1
                 raise Diverged(self._diagnosis(step, values))
             self.state.sums = [
@@ -243,6 +243,13 @@ class Loop:
         )
         self._progress.show(self.state.step, loss, error)
 
+    def _must_be_finite(self):
+        """The loss; also the gradient, unless float16 rescales and skips."""
+        names = self._train_step.names
+        if self.recipe.dtype_policy == "mixed_float16":
+            return [names.index("loss")]
+        return [names.index("loss"), names.index("gradient_norm")]
+
     def _diagnosis(self, step, values):
         report = dict(zip(self._train_step.names, values, strict=True))
         bad = [
@@ -250,7 +257,7 @@ class Loop:
             for name, value in report.items()
             if not np.isfinite(value) and name not in ("loss", "gradient_norm")
         ]
-        culprit = ", ".join(bad) or "the sum of the losses"
+        culprit = ", ".join(bad) or "the gradient"
         if report["bad_variable"] >= 0:
             first = self._train_step.name_of_variable(
                 int(report["bad_variable"])
@@ -314,6 +321,14 @@ class Loop:
             for metric in unit.metrics:
                 metric.reset_state()
 
+    def _unit_metric_variables(self):
+        return [
+            variable
+            for unit in agreement_units(self.model)
+            for metric in unit.metrics
+            for variable in metric.variables
+        ]
+
     def _unit_metrics(self):
         return {
             metric.name: float(metric.result())
@@ -360,7 +375,8 @@ class Loop:
         return {
             f"{owner}/{number:04d}": variable
             for owner, variables in (
-                ("model", self.model.variables),
+                ("model", self.model.weights),
+                ("metric", self._unit_metric_variables()),
                 ("optimizer", self.optimizer.variables),
             )
             for number, variable in enumerate(variables)

@@ -18,21 +18,26 @@ _DEFINE = {
 }
 
 
-def define() -> None:
+def define(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines a flag for every field, and `--config` to start from a file."""
     flags.DEFINE_string(
-        "config", None, "Start from this config.json or best.json."
+        "config",
+        None,
+        "Start from this config.json or best.json.",
+        flag_values=values,
     )
     types_of = typing.get_type_hints(Recipe)
     for recipe_field in fields(Recipe):
         help_text = recipe_field.metadata["help"]
         if recipe_field.name == "override":
-            flags.DEFINE_multi_string("override", None, help_text)
+            flags.DEFINE_multi_string(
+                "override", None, help_text, flag_values=values
+            )
             continue
         if recipe_field.default is not None:
             help_text += f" Paper's recipe: {recipe_field.default}."
         kind = _plain_type(types_of[recipe_field.name])
-        _DEFINE[kind](recipe_field.name, None, help_text)
+        _DEFINE[kind](recipe_field.name, None, help_text, flag_values=values)
 
 
 def recipe_from_flags(values: flags.FlagValues) -> Recipe:

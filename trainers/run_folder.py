@@ -75,11 +75,13 @@ class RunFolder:
 
     def write_metrics(self, rows: list[dict[str, Any]]) -> None:
         """Writes one row per epoch."""
-        with written_atomically(self.metrics) as path:
-            with path.open("w", newline="") as file:
-                writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-                writer.writeheader()
-                writer.writerows(rows)
+        with (
+            written_atomically(self.metrics) as path,
+            path.open("w", newline="") as file,
+        ):
+            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
 
     def write_json(self, path: pathlib.Path, content: Any) -> None:
         """Writes JSON."""
@@ -92,9 +94,11 @@ class RunFolder:
         """Writes a checkpoint and lets go of the oldest."""
         text = np.frombuffer(json.dumps(state).encode(), np.uint8)
         path = self.checkpoints / f"step-{step:09d}.npz"
-        with written_atomically(path) as temporary:
-            with temporary.open("wb") as file:
-                np.savez(file, state=text, **arrays)
+        with (
+            written_atomically(path) as temporary,
+            temporary.open("wb") as file,
+        ):
+            np.savez(file, state=text, **arrays)
         for old in self._checkpoint_files()[CHECKPOINTS_KEPT:]:
             old.unlink()
 

@@ -1,0 +1,215 @@
+"""The program as a user meets it: flags, files, signals, exit codes."""
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from trainers import recipe_flags
+from trainers.recipe import Recipe, make_recipe
+
+LEAST = [
+    "--variant=encapnet_tiny",
+    "--override=stem=((4, 2),)",
+    "--override=num_capsules=2",
+    "--override=type2_layers=(0,)",
+    "--override=strides=(2,)",
+    "--override=aide=none",
+    "--override=agreement=none",
+    "--batch_size=24",
+]
+
+
+def fit(*flags, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "trainers.fit", *flags],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **options,
+    )
+
+
+def parse(*arguments):
+    """The recipe that a command line gives, without a process."""
+    values = recipe_flags.flags.FlagValues()
+    recipe_flags.define(values)
+    values(["fit", *arguments])
+    return recipe_flags.recipe_from_flags(values)
+
+
+def rows(run_dir):
+    with (run_dir / "metrics.csv").open() as file:
+        return [
+            {k: v for k, v in row.items() if k != "seconds"}
+            for row in csv.DictReader(file)
+        ]
+
+
+def weights(run_dir):
+    return keras.models.load_model(run_dir / "model.keras").get_weights()
+
+
+@pytest.mark.slow
+def test_trains_tests_and_says_where_everything_is(npz_path, tmp_path):
+    run_dir = tmp_path / "runs" / "first"
+    command = [
+        *LEAST, f"--dataset=npz:{npz_path}", "--epochs=6",
+        "--learning_rate=0.01", f"--run_dir={run_dir}",
+    ]  # fmt: skip
+    done = fit(*command)
+    assert done.returncode == 0, done.stderr
+    assert "Test error 0.00%" in done.stdout
+    assert done.stderr == ""
+    summary = json.loads((run_dir / "summary.json").read_text())
+    assert summary["test_error"] == 0
+    assert summary["versions"]["keras"] == keras.__version__
+    assert len(rows(run_dir)) == 6
+    assert (run_dir / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert list((run_dir / "tensorboard").iterdir())
+    assert not list((run_dir / "checkpoints").iterdir())
+    latest = tmp_path / "runs" / "latest"
+    assert latest.resolve() == run_dir
+
+    again = fit(*command)
+    assert again.returncode == 0
+    assert "is finished" in again.stdout
+    other = fit(*command, "--learning_rate=0.1")
+    assert other.returncode == 2
+    assert "learning_rate was 0.01, now 0.1" in other.stderr
+
+    tuned = fit(
+        *LEAST, f"--dataset=npz:{npz_path}", "--epochs=1",
+        f"--init_from={run_dir}", f"--run_dir={tmp_path / 'tuned'}",
+        "--learning_rate=1e-9",
+    )  # fmt: skip
+    assert tuned.returncode == 0, tuned.stderr
+    assert "Test error 0.00%" in tuned.stdout
+
+
+@pytest.mark.slow
+def test_kill_nine_at_random_moments_changes_nothing(npz_path, tmp_path):
+    command = [
+        "--variant=encapnet_tiny", f"--dataset=npz:{npz_path}",
+        "--epochs=30", "--batch_size=24", "--checkpoint_seconds=0.3",
+        "--augmentation=strong",
+    ]  # fmt: skip
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert fit(*command, f"--run_dir={whole}").returncode == 0
+    seconds = random.Random(0)
+    kills = 0
+    while kills < 5:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "trainers.fit", *command,
+             f"--run_dir={killed}"],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        for line in process.stdout:
+            if line.startswith("Run folder"):
+                break
+        time.sleep(seconds.uniform(1, 12))
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+    assert kills >= 1
+    assert fit(*command, f"--run_dir={killed}").returncode == 0
+    assert rows(killed) == rows(whole)
+    for ours, theirs in zip(weights(killed), weights(whole), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.slow
+def test_sigterm_saves_and_exits_within_ten_seconds(npz_path, tmp_path):
+    command = [
+        sys.executable, "-m", "trainers.fit", *LEAST, "--epochs=2000",
+        f"--dataset=npz:{npz_path}", f"--run_dir={tmp_path / 'run'}",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line.startswith("epoch"):
+            break
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert "the same command goes on" in output
+    assert list((tmp_path / "run" / "checkpoints").glob("*.npz"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--dataset=nowhere"], "`dataset` must be one of.*Received"),
+        (["--dataset=npz:missing.npz"], "missing.npz"),
+        (["stray"], "takes flags only. Received: stray"),
+    ],
+)
+@pytest.mark.slow
+def test_a_refusal_is_one_line_and_writes_nothing(flags, message, tmp_path):
+    import re
+
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    done = fit(*flags, cwd=tmp_path, env=environment)
+    assert done.returncode == 2
+    assert re.fullmatch(f"error: .*{message}.*\n", done.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--variant=encapnet_smal"], "Did you mean 'encapnet_small'"),
+        (["--epochs=0"], "`epochs` is out of its range.*Received"),
+        (["--batch_size=0"], "`batch_size` is out.*Received"),
+        (["--seed=-1"], "`seed` is out.*Received"),
+        (["--learning_rate=0"], "`learning_rate` is out.*Received"),
+        (["--validation_fraction=1"], "`validation_fraction`.*Received"),
+        (["--agreement_ramp=2"], "`agreement_ramp` is out.*Received"),
+        (["--ema=1"], "`ema` is out.*Received"),
+        (["--schedule=linear"], "`schedule` must be one of.*Received"),
+        (["--augmentation=wild"], "`augmentation` must be.*Received"),
+        (["--dtype_policy=int8"], "`dtype_policy` must be.*Received"),
+        (["--agreement=three"], "`agreement` must be one of.*Received"),
+        (["--agreement_epsilon=0"], "`epsilon` > 0.*Received"),
+        (["--override=colour=red"], "has no field colour.*Received"),
+        (["--override=colour"], "takes NAME=VALUE.*Received"),
+        (["--config=missing.json"], "A recipe is a JSON.*missing.json"),
+        (["--variant=capnet_em", "--agreement=one"], "has no field agreement"),
+    ],
+)
+def test_bad_flags_are_refused_by_name(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        parse(*arguments)
+
+
+def test_small_variants_get_quick_defaults_and_flags_come_first():
+    quick = parse()
+    assert (quick.variant, quick.schedule) == ("encapnet_small", "cosine")
+    assert parse("--epochs=3").epochs == 3
+    paper = parse("--variant=encapnet_v1")
+    assert paper == make_recipe({"variant": "encapnet_v1"})
+    assert (paper.epochs, paper.batch_size) == (600, 128)
+    assert (paper.learning_rate, paper.weight_decay) == (1e-4, 5e-4)
+    assert paper.schedule == "steps"
+
+
+def test_a_config_file_is_where_flags_start_from(tmp_path):
+    path = tmp_path / "config.json"
+    given = Recipe(epochs=7, agreement_weight=3.0, override={"cap_fc": "dense"})
+    given.save(path)
+    assert parse(f"--config={path}") == given
+    changed = parse(
+        f"--config={path}", "--epochs=9", "--override=num_capsules=8"
+    )
+    assert changed.epochs == 9
+    assert changed.override == {"cap_fc": "dense", "num_capsules": 8}
+    assert changed.network().agreement_options.weight == 3.0

@@ -1,0 +1,212 @@
+import dataclasses
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from encapnet_tf.agreement import agreement_units
+from trainers.loop import Diverged, Loop
+from trainers.run_folder import RunFolder
+from trainers.step import learning_rate
+
+WITH_UNIT = {
+    "stem": ((8, 1),),
+    "num_capsules": 2,
+    "type2_layers": (0,),
+    "strides": (2,),
+    "aide": "none",
+    "agreement": "one",
+}
+
+
+def train(recipe, data, folder=None, **options):
+    loop = Loop(recipe, data, folder, quiet=True, **options)
+    finished = loop.run()
+    return loop, finished
+
+
+def weights(loop):
+    return [np.asarray(v) for v in loop.model.weights]
+
+
+def timeless(history):
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in history]
+
+
+def assert_same(ours, theirs):
+    for one, other in zip(weights(ours), weights(theirs), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert timeless(ours.state.history) == timeless(theirs.state.history)
+
+
+def test_learns_an_easy_task(recipe, stripes):
+    loop, finished = train(recipe(epochs=6, learning_rate=1e-2), stripes)
+    assert finished
+    assert loop.state.history[-1]["val_error"] == 0
+    assert loop.state.history[-1]["loss"] < loop.state.history[0]["loss"]
+
+
+def test_one_seed_is_bit_equal_and_another_differs(recipe, stripes):
+    first, _ = train(recipe(augmentation="strong"), stripes)
+    again, _ = train(recipe(augmentation="strong"), stripes)
+    other, _ = train(recipe(augmentation="strong", seed=1), stripes)
+    assert_same(first, again)
+    assert not np.array_equal(weights(first)[0], weights(other)[0])
+
+
+@pytest.mark.parametrize("stop", [1, 12])
+def test_stopped_and_resumed_is_the_undisturbed_run(
+    recipe, stripes, tmp_path, stop, monkeypatch
+):
+    fields = {"override": WITH_UNIT, "agreement_ramp": 0.5}
+    whole, _ = train(recipe(**fields), stripes)
+    loop = Loop(recipe(**fields), stripes, RunFolder(tmp_path), quiet=True)
+    step = loop._train_step
+    calls = []
+
+    def counted(images, labels):
+        calls.append(1)
+        loop.stopping = len(calls) == stop
+        return step(images, labels)
+
+    counted.names = step.names
+    counted.set_progress = step.set_progress
+    monkeypatch.setattr(loop, "_train_step", counted)
+    assert not loop.run()
+    resumed, finished = train(recipe(**fields), stripes, RunFolder(tmp_path))
+    assert finished
+    assert_same(whole, resumed)
+    assert float(agreement_units(resumed.model)[0].ramp) == 1.0
+
+
+def test_a_damaged_newest_checkpoint_falls_back(
+    recipe, stripes, tmp_path, caplog
+):
+    folder = RunFolder(tmp_path)
+    whole, _ = train(recipe(epochs=2), stripes, folder)
+    newest, before = sorted(folder.checkpoints.glob("*.npz"), reverse=True)
+    newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
+    resumed, _ = train(recipe(epochs=2), stripes, folder)
+    assert "is damaged" in caplog.text
+    assert_same(whole, resumed)
+
+
+def test_a_checkpoint_of_another_network_is_refused(recipe, stripes, tmp_path):
+    train(recipe(), stripes, RunFolder(tmp_path))
+    with pytest.raises(ValueError, match="does not fit.*Received"):
+        train(recipe(override=WITH_UNIT), stripes, RunFolder(tmp_path))
+
+
+def test_divergence_names_step_and_culprit_and_keeps_the_checkpoint(
+    recipe, stripes, tmp_path
+):
+    folder = RunFolder(tmp_path)
+    train(recipe(epochs=1), stripes, folder)
+    (kept,) = folder.checkpoints.glob("*.npz")
+    before = kept.read_bytes()
+    loop = Loop(recipe(epochs=2), stripes, folder, quiet=True)
+    loop._restore()
+    loop.model.trainable_variables[0].assign(
+        np.full(loop.model.trainable_variables[0].shape, np.nan)
+    )
+    loop._restore = lambda: None
+    message = r"step 1 of epoch 2.*Culprit: .*stem1_conv/kernel"
+    with pytest.raises(Diverged, match=message):
+        loop.run()
+    assert kept.read_bytes() == before
+
+
+def test_ramp_rises_linearly_and_is_applied(recipe, stripes):
+    loop = Loop(
+        recipe(override=WITH_UNIT, agreement_ramp=0.5), stripes, None,
+        quiet=True,
+    )  # fmt: skip
+    seen = []
+    step = loop._train_step
+
+    def record(images, labels):
+        seen.append(float(agreement_units(loop.model)[0].ramp))
+        return step(images, labels)
+
+    record.names, record.set_progress = step.names, step.set_progress
+    loop._train_step = record
+    loop.run()
+    np.testing.assert_allclose(
+        seen, np.minimum(1, np.arange(18) / 9), rtol=1e-6
+    )
+    assert "module1_agreement_input_marginal_error" in loop.state.history[0]
+
+
+def test_patience_stops_and_hands_over_the_best_weights(recipe, stripes):
+    loop, finished = train(
+        recipe(epochs=40, patience=2, learning_rate=1e-2), stripes
+    )
+    assert finished
+    best = loop.state.best_epoch
+    assert loop.state.epoch == best + 3 < 40
+
+
+def test_averaged_weights_are_what_counts(recipe, stripes):
+    plain, _ = train(recipe(), stripes)
+    averaged, _ = train(recipe(ema=0.9), stripes)
+    kernel = averaged.model.trainable_variables[0].numpy()
+    assert not np.array_equal(kernel, plain.model.trainable_variables[0])
+    expected = averaged.optimizer._model_variables_moving_average[0]
+    np.testing.assert_array_equal(kernel, expected)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_trains_in_mixed_precision(recipe, stripes, policy):
+    try:
+        loop, _ = train(
+            recipe(
+                dtype_policy=policy, epochs=4, learning_rate=1e-2, clip_norm=5.0
+            ),
+            stripes,
+        )
+    finally:
+        keras.config.set_dtype_policy("float32")
+    losses = [row["loss"] for row in loop.state.history]
+    assert all(map(math.isfinite, losses))
+    assert losses[-1] < losses[0]
+
+
+def test_more_than_twenty_classes_report_the_top_five(recipe, stripes):
+    many = dataclasses.replace(
+        stripes, class_names=tuple(f"class {i}" for i in range(24))
+    )
+    loop, _ = train(recipe(epochs=1), many)
+    row = loop.state.history[0]
+    assert 0 <= row["top5_error"] <= row["error"] <= 1
+    assert row["val_top5_error"] <= row["val_error"]
+
+
+def test_keras_callbacks_get_the_rows_and_may_stop_the_run(recipe, stripes):
+    rows = []
+
+    class Watch(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            rows.append(logs)
+            self.model.stop_training = True
+
+    loop, finished = train(recipe(epochs=5), stripes, callbacks=[Watch()])
+    assert len(rows) == 1
+    assert rows[0]["val_error"] == loop.state.history[0]["val_error"]
+    assert not finished
+
+
+def test_the_learning_rate_drops_at_the_paper_s_fractions(recipe, stripes):
+    loop, _ = train(
+        recipe(epochs=6, schedule="steps", learning_rate=1e-3), stripes
+    )
+    rates = [row["learning_rate"] for row in loop.state.history]
+    np.testing.assert_allclose(
+        rates, [1e-3, 1e-3, 1e-4, 1e-5, 1e-6, 1e-6], rtol=1e-5
+    )
+    assert learning_rate(loop.optimizer) == pytest.approx(1e-6)
+
+
+def test_a_batch_larger_than_the_data_is_refused(recipe, stripes):
+    with pytest.raises(ValueError, match="`batch_size` must not.*Received"):
+        Loop(recipe(batch_size=1000), stripes, None, quiet=True)
