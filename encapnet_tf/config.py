@@ -111,6 +111,13 @@ class EncapNetConfig(NetworkConfig):
         check_choice(
             "cap_fc", self.cap_fc, ("per_dimension", "dense", "shared")
         )
+        for name in ("stem", "type2_layers", "strides"):
+            value = getattr(self, name)
+            if not isinstance(value, (tuple, list)) or not value:
+                raise ValueError(
+                    f"`{name}` must be a sequence with an entry per layer or "
+                    f"module. Received: {name}={value!r}."
+                )
         modules = len(self.type2_layers)
         for name, choices in self._PER_MODULE.items():
             values = per_module(name, getattr(self, name), modules)
@@ -238,7 +245,7 @@ def override(config: NetworkConfig, **overrides: Any) -> NetworkConfig:
         overrides["agreement_options"] = replace(
             config.agreement_options, **options
         )
-    if len(overrides.get("type2_layers", ())) > 0:
+    if "type2_layers" in overrides:
         overrides = _respread(config, overrides)
     return replace(config, **overrides)
 

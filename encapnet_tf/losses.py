@@ -67,7 +67,7 @@ class SpreadLoss(_LengthLoss):
             and `set_margin` moves it.
 
     Example:
-        >>> float(SpreadLoss(margin=0.5)(np.array([0]), np.array([[0.9, 0.4]])))
+        >>> float(SpreadLoss(margin=0.5)(np.array([0]), np.array([[1, 0.5]])))
         0.0
     """
 

@@ -43,8 +43,8 @@ def squash(vectors: tf.Tensor, axis: int = -1) -> tf.Tensor:
         A tensor like `vectors`.
 
     Example:
-        >>> squash(tf.constant([3.0, 4.0])).numpy().round(4).tolist()
-        [0.5769, 0.7692]
+        >>> squash(tf.constant([3.0, 4.0])).numpy().round(4)
+        array([0.5769, 0.7692], dtype=float32)
     """
     vectors = tf.convert_to_tensor(vectors)
     return tf.cast(_squash(at_least_float32(vectors), axis), vectors.dtype)

@@ -1,0 +1,132 @@
+"""The order of the house: imports point only upward in it."""
+
+import ast
+import graphlib
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+PACKAGES = ("encapnet_tf", "export", "trainers")
+# A part may import itself and the parts before it.
+ORDER = ("checks version", "config", "ops", "layers", "losses",
+         "models agreement")  # fmt: skip
+LEVEL = {
+    part: level for level, parts in enumerate(ORDER) for part in parts.split()
+}
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {
+    module_name(path): path
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
+}
+
+
+def imports_of(module):
+    """Modules of this project that a file names, within functions too."""
+    for node in ast.walk(ast.parse(FILES[module].read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: relative import"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                names.append(full if full in FILES else node.module)
+        yield from (n for n in names if n.split(".")[0] in PACKAGES)
+
+
+def part(module):
+    """The second name of a module of the library."""
+    return module.split(".")[1] if "." in module else ""
+
+
+LIBRARY = [name for name in FILES if name.startswith("encapnet_tf.")]
+
+
+@pytest.mark.parametrize("module", LIBRARY)
+def test_library_imports_point_upward(module):
+    own = part(module)
+    for imported in imports_of(module):
+        assert imported.startswith("encapnet_tf."), f"{module} ← {imported}"
+        other = part(imported)
+        if own == "data":
+            assert other in ("data", "checks"), f"{module} ← {imported}"
+        elif own != other:
+            assert LEVEL[other] < LEVEL[own], f"{module} ← {imported}"
+
+
+def test_every_part_of_the_library_has_its_place():
+    assert {part(module) for module in LIBRARY} == {*LEVEL, "data"}
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [
+        ("encapnet_tf", {"encapnet_tf"}),
+        ("export", {"encapnet_tf", "export"}),
+        ("trainers", {"encapnet_tf", "export", "trainers"}),
+    ],
+)
+def test_packages_import_only_what_stands_above_them(package, allowed):
+    for module in FILES:
+        if module.split(".")[0] == package:
+            roots = {name.split(".")[0] for name in imports_of(module)}
+            assert roots <= allowed, f"{module} imports {roots}"
+
+
+def test_no_imports_run_in_a_circle():
+    graph = {module: set(imports_of(module)) - {module} for module in FILES}
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def run(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
+
+
+def test_importing_the_library_imports_no_program_nor_optional_package():
+    """Keras' own imports aside. A second import sees another backend."""
+    result = run(
+        "import sys, keras, tensorflow\n"
+        "before = set(sys.modules)\n"
+        "import encapnet_tf\n"
+        "print(sorted({n.split('.')[0] for n in set(sys.modules) - before}))\n"
+        "for name in [n for n in sys.modules if n.startswith('encapnet')]:\n"
+        "    del sys.modules[name]\n"
+        "keras.backend.backend = lambda: 'jax'\n"
+        "import encapnet_tf\n"
+    )
+    imported = ast.literal_eval(result.stdout.splitlines()[0])
+    assert "encapnet_tf" in imported
+    for name in ("trainers", "export", "tensorflow_datasets", "matplotlib"):
+        assert name not in imported
+    assert result.returncode == 1
+    message = result.stderr.splitlines()[-1]
+    assert message.startswith("ImportError: encapnet_tf needs Keras on Tensor")
+    assert "Received: Keras on jax" in message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_another_backend_is_refused(backend):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    result = run("import encapnet_tf", KERAS_BACKEND=backend)
+    assert result.returncode == 1
+    assert f"Received: Keras on {backend}" in result.stderr
