@@ -19,13 +19,24 @@ from absl import flags
 import encapnet_tf
 from encapnet_tf.data import load
 from trainers import plots, programs, recipe_flags
+from trainers.devices import STRATEGIES, make_strategy, num_processes
 from trainers.evaluation import error_rate, interval, scores_and_labels
 from trainers.loop import Diverged, Loop
 from trainers.recipe import Recipe, read_recipe
-from trainers.run_folder import RunFolder
+from trainers.run_folder import RunFolder, written_atomically
 
 flags.DEFINE_string(
     "run_dir", None, "The run's folder; default: a new one in runs/."
+)
+flags.DEFINE_enum(
+    "strategy",
+    "auto",
+    STRATEGIES,
+    "Where to compute: auto takes all GPUs of this machine, or the workers "
+    "in TF_CONFIG.",
+)
+flags.DEFINE_integer(
+    "logical_cpus", 1, "Split the CPU into so many devices, to try several."
 )
 flags.DEFINE_float(
     "checkpoint_seconds", 300.0, "Longest time between two checkpoints."
@@ -37,6 +48,12 @@ def main(arguments: list[str]) -> int:
     programs.take_no_arguments(arguments)
     values = flags.FLAGS
     recipe = recipe_flags.recipe_from_flags(values)
+    strategy = make_strategy(values.strategy, values.logical_cpus)
+    if num_processes(strategy) > 1 and not values.run_dir:
+        raise ValueError(
+            "Several workers need one --run_dir that all of them can read. "
+            "Received: none."
+        )
     folder = RunFolder(values.run_dir or _new_run_dir(recipe))
     if folder.summary.exists():
         _refuse_other_recipe(folder, recipe)
@@ -51,30 +68,45 @@ def main(arguments: list[str]) -> int:
         recipe,
         dataset,
         folder,
+        strategy,
         checkpoint_seconds=values.checkpoint_seconds,
     )
-    with folder.locked():
-        return _train(recipe, dataset, folder, loop)
+    if recipe.init_from:
+        start_from(loop.model, recipe.init_from)
+    try:
+        if not loop.is_chief:
+            loop.run()
+            return 0
+        with folder.locked():
+            return _train(recipe, dataset, folder, loop)
+    except Diverged as trouble:
+        print(f"error: {trouble}", file=sys.stderr)
+        return 1
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as trouble:
+        print(
+            "error: Another worker is gone, so this one stops. Start all "
+            "workers again with the same flags: they go on from the last "
+            f"checkpoint. ({trouble.message.splitlines()[0]})",
+            file=sys.stderr,
+            flush=True,
+        )
+        return 1
 
 
 def _train(recipe, dataset, folder, loop):
     recipe.save(folder.config)
     folder.point_latest_here()
-    if recipe.init_from:
-        start_from(loop.model, recipe.init_from)
     _announce(recipe, dataset, folder, loop)
-    try:
-        finished = loop.run()
-    except Diverged as trouble:
-        print(f"error: {trouble}", file=sys.stderr)
-        return 1
+    finished = loop.run()
     if loop.state.history:
         plots.curves(loop.state.history, folder.curves)
     if not finished:
         print(f"Stopped; the same command goes on. Run folder: {folder.path}")
         return 0
-    loop.save_model()
-    summary = _summarise(recipe, dataset, loop)
+    model = loop.single_model()
+    with written_atomically(folder.model) as path:
+        model.save(path)
+    summary = _summarise(recipe, dataset, loop, model)
     folder.write_json(folder.summary, summary)
     folder.clean_checkpoints()
     _report(folder, summary)
@@ -120,12 +152,12 @@ def start_from(model: keras.Model, run_dir: str) -> None:
         print(f"Fresh weights for: {', '.join(missing)}")
 
 
-def _summarise(recipe: Recipe, dataset, loop: Loop) -> dict:
+def _summarise(recipe: Recipe, dataset, loop: Loop, model) -> dict:
     crops = recipe.multi_crop
     if crops is None:
         crops = recipe.augmentation != "none"
     scores, labels = scores_and_labels(
-        loop.model, dataset.test, crops=crops, flip=loop.flip
+        model, dataset.test, crops=crops, flip=loop.flip
     )
     error = error_rate(scores, labels)
     seconds = sum(row["seconds"] for row in loop.state.history)

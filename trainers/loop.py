@@ -13,19 +13,25 @@ import numpy as np
 import tensorflow as tf
 
 from encapnet_tf import create_model
-from encapnet_tf.agreement import agreement_units, set_agreement_ramp
+from encapnet_tf.agreement import set_agreement_ramp
 from encapnet_tf.data import Dataset, batches, split_validation
 from trainers import objective
-from trainers.devices import distribute
+from trainers.devices import (
+    check_batch_size,
+    distribute,
+    is_chief,
+    num_processes,
+)
 from trainers.evaluation import error_rate, scores_and_labels
 from trainers.progress import Progress
 from trainers.recipe import Recipe, set_policy
-from trainers.run_folder import RunFolder, written_atomically
+from trainers.run_folder import RunFolder
 from trainers.step import TrainStep, learning_rate
 
 # Reports stay on the device for so many steps: reading each would make the
 # device wait.
 _STEPS_PER_READ = 10
+_NOT_IN_ROWS = ("bad_variable", "stop")
 
 
 class Diverged(RuntimeError):
@@ -80,13 +86,13 @@ class Loop:
         self.checkpoint_seconds = checkpoint_seconds
         self.state = State()
         self.stopping = False
+        self.is_chief = is_chief(self.strategy)
+        self._together = num_processes(self.strategy) > 1
+        check_batch_size(recipe.batch_size, self.strategy)
         self._split_data()
         set_policy(recipe)
         with self.strategy.scope():
-            self.model = create_model(
-                recipe.variant,
-                **_network_overrides(recipe, dataset),
-            )
+            self.model = _build(recipe, dataset)
             self.optimizer = objective.make_optimizer(
                 recipe, recipe.epochs * self.steps
             )
@@ -99,7 +105,10 @@ class Loop:
                 self.strategy,
             )
         self._progress = Progress(
-            recipe.epochs, self.steps, recipe.batch_size, quiet
+            recipe.epochs,
+            self.steps,
+            recipe.batch_size,
+            quiet or not self.is_chief,
         )
         self._callbacks = keras.callbacks.CallbackList(
             callbacks, model=self.model
@@ -161,21 +170,23 @@ class Loop:
         if state.step == 0:
             self._callbacks.on_epoch_begin(state.epoch)
             state.sums = [0.0] * len(self._train_step.names)
-            self._reset_unit_metrics()
         self._train_step.set_progress(self._progress_share())
         reports = []
         for images, labels in self._epoch_batches():
             self._set_ramp()
-            reports.append(self._train_step(images, labels))
+            wish = tf.constant(self.stopping)
+            reports.append(self._train_step(images, labels, wish))
             state.step += 1
-            due = self._checkpoint_due()
-            if len(reports) == _STEPS_PER_READ or due or self.stopping:
-                self._read(reports)
-            if due or self.stopping:
-                began = self._count_time(began)
+            # Several processes stop together, where they read together.
+            alone_and_stopping = self.stopping and not self._together
+            if len(reports) < _STEPS_PER_READ and not alone_and_stopping:
+                continue
+            self._read(reports)
             if self.stopping:
+                self._count_time(began)
                 return
-            if due:
+            if self._checkpoint_due():
+                began = self._count_time(began)
                 self._save()
         self._read(reports)
         self._validate(began)
@@ -227,6 +238,8 @@ class Loop:
     def _read(self, reports):
         """Adds the reports up; stops at the first that is not finite."""
         names = self._train_step.names
+        if self._together:
+            self.stopping = any(report[-1] > 0 for report in reports)
         for offset, report in enumerate(reports):
             values = np.asarray(report, np.float64)
             if not np.isfinite(values[self._must_be_finite()]).all():
@@ -282,17 +295,11 @@ class Loop:
             for name, total in zip(names, state.sums, strict=True)
         }
         row = {"epoch": state.epoch + 1}
-        row |= {
-            name: means[name]
-            for name in names
-            if name in ("loss", "class_loss", "error", "top5_error")
-        }
-        row |= self._unit_metrics()
+        row |= {n: v for n, v in means.items() if n not in _NOT_IN_ROWS}
         row |= {
             "val_error": error_rate(scores, labels),
             "learning_rate": rate,
             "agreement_ramp": self.ramp(),
-            "gradient_norm": means["gradient_norm"],
             "seconds": round(state.seconds, 3),
         }
         if "top5_error" in names:
@@ -315,26 +322,6 @@ class Loop:
         now = time.monotonic()
         self.state.seconds += now - began
         return now
-
-    def _reset_unit_metrics(self):
-        for unit in agreement_units(self.model):
-            for metric in unit.metrics:
-                metric.reset_state()
-
-    def _unit_metric_variables(self):
-        return [
-            variable
-            for unit in agreement_units(self.model)
-            for metric in unit.metrics
-            for variable in metric.variables
-        ]
-
-    def _unit_metrics(self):
-        return {
-            metric.name: float(metric.result())
-            for unit in agreement_units(self.model)
-            for metric in unit.metrics
-        }
 
     def _is_patience_out(self):
         patience = self.recipe.patience
@@ -376,7 +363,6 @@ class Loop:
             f"{owner}/{number:04d}": variable
             for owner, variables in (
                 ("model", self.model.weights),
-                ("metric", self._unit_metric_variables()),
                 ("optimizer", self.optimizer.variables),
             )
             for number, variable in enumerate(variables)
@@ -384,10 +370,13 @@ class Loop:
 
     def _checkpoint_due(self):
         waited = time.monotonic() - self._checkpointed_at
-        return self.folder is not None and waited >= self.checkpoint_seconds
+        return self._writes() and waited >= self.checkpoint_seconds
+
+    def _writes(self):
+        return self.folder is not None and self.is_chief
 
     def _save(self):
-        if self.folder is None:
+        if not self._writes():
             return
         arrays = {
             name: np.asarray(variable)
@@ -425,13 +414,19 @@ class Loop:
             state["best_error"] = math.inf
         self.state = State(**state)
 
-    def save_model(self) -> None:
-        """Writes the trained network."""
-        with written_atomically(self.folder.model) as path:
-            self.model.save(path)
+    def single_model(self) -> keras.Model:
+        """Returns the trained network, bound to no strategy."""
+        if self.strategy.num_replicas_in_sync == 1:
+            return self.model
+        model = _build(self.recipe, self.dataset)
+        for variable, value in zip(
+            model.weights, self.model.weights, strict=True
+        ):
+            variable.assign(value.numpy())
+        return model
 
     def _log(self, row):
-        if self.folder is None:
+        if not self._writes():
             return
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(
@@ -443,13 +438,13 @@ class Loop:
         self._writer.flush()
 
 
-def _network_overrides(recipe, dataset):
+def _build(recipe, dataset):
     network = recipe.network(
         num_classes=dataset.num_classes, input_shape=dataset.image_shape
     )
-    return {
-        f.name: getattr(network, f.name) for f in dataclasses.fields(network)
-    }
+    fields = dataclasses.fields(network)
+    overrides = {f.name: getattr(network, f.name) for f in fields}
+    return create_model(recipe.variant, **overrides)
 
 
 @contextlib.contextmanager

@@ -24,8 +24,9 @@ class TrainStep:
 
     Attributes:
         names: What `__call__` reports, in order: means over the global batch,
-            then the gradient norm and the number of the first variable whose
-            gradient is not finite (−1: none).
+            the metrics of the agreement units, then the gradient norm, the
+            number of the first variable whose gradient is not finite (−1:
+            none) and whether any process wants to stop.
     """
 
     def __init__(self, model, optimizer, recipe, class_weights, strategy):
@@ -36,11 +37,14 @@ class TrainStep:
         self._class_weights = tf.constant(class_weights)
         self._strategy = strategy
         self._decayed = objective.decayed_variables(recipe, model)
-        self._units = [unit.name for unit in agreement_units(model)]
+        self._unit_metrics = [
+            metric for unit in agreement_units(model) for metric in unit.metrics
+        ]
         self.names = ["loss", "class_loss", "error"]
         if self.num_classes >= TOP5_CLASSES:
             self.names.append("top5_error")
-        self.names += self._units + ["gradient_norm", "bad_variable"]
+        self.names += [metric.name for metric in self._unit_metrics]
+        self.names += ["gradient_norm", "bad_variable", "stop"]
 
     @property
     def num_classes(self) -> int:
@@ -57,12 +61,20 @@ class TrainStep:
         return self._model.trainable_variables[index].path
 
     @tf.function(jit_compile=False, reduce_retracing=True)
-    def __call__(self, images, labels):
-        """Makes one update; returns the report as one vector."""
-        reports = self._strategy.run(self._replica_step, (images, labels))
+    def __call__(self, images, labels, stop):
+        """Makes one update; returns the report as one vector.
+
+        Args:
+            images: Share of the global batch, or one share per replica.
+            labels: Likewise.
+            stop: Whether this process wants to stop.
+        """
+        reports = self._strategy.run(self._replica_step, (images, labels, stop))
         return self._strategy.reduce("SUM", reports, axis=None)
 
-    def _replica_step(self, images, labels):
+    def _replica_step(self, images, labels, stop):
+        for metric in self._unit_metrics:
+            metric.reset_state()
         replicas = self._strategy.num_replicas_in_sync
         batch_size = tf.cast(tf.shape(images)[0] * replicas, tf.float32)
         variables = self._model.trainable_variables
@@ -82,8 +94,9 @@ class TrainStep:
         return tf.stack(
             [total, class_loss]
             + [count / batch_size for count in errors]
-            + agreement
+            + [metric.result() / replicas for metric in self._unit_metrics]
             + [norm / replicas, bad_variable / replicas]
+            + [tf.cast(stop, tf.float32)]
         )
 
     def _class_loss(self, labels, scores):

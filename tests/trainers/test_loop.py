@@ -65,10 +65,10 @@ def test_stopped_and_resumed_is_the_undisturbed_run(
     step = loop._train_step
     calls = []
 
-    def counted(images, labels):
+    def counted(*batch):
         calls.append(1)
         loop.stopping = len(calls) == stop
-        return step(images, labels)
+        return step(*batch)
 
     counted.names = step.names
     counted.set_progress = step.set_progress
@@ -125,9 +125,9 @@ def test_ramp_rises_linearly_and_is_applied(recipe, stripes):
     seen = []
     step = loop._train_step
 
-    def record(images, labels):
+    def record(*batch):
         seen.append(float(agreement_units(loop.model)[0].ramp))
-        return step(images, labels)
+        return step(*batch)
 
     record.names, record.set_progress = step.names, step.set_progress
     loop._train_step = record
