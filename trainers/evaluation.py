@@ -1,6 +1,8 @@
-"""Scores and errors of a model on a split."""
+"""Scores and errors of a model on a split, and where it goes wrong."""
 
+import functools
 import math
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -9,6 +11,28 @@ import tensorflow as tf
 from encapnet_tf.data import Split, batches, multi_crop
 
 _BATCH = 256
+# With this many classes the top-5 error says something.
+TOP5_CLASSES = 20
+
+
+class ClassErrors(NamedTuple):
+    """How one class fares.
+
+    Attributes:
+        name: The class.
+        images: How many images show it.
+        errors: How many of these are taken for something else.
+        error: The share of these, None without images.
+        taken_for: What they are most often taken for, "" without errors.
+        times: How often that is.
+    """
+
+    name: str
+    images: int
+    errors: int
+    error: float | None
+    taken_for: str
+    times: int
 
 
 def scores_and_labels(
@@ -22,9 +46,29 @@ def scores_and_labels(
         crops: Whether to take the mean score of five crops.
         flip: Whether the crops are mirrored too (ten).
     """
+    score = _scorer(model, crops, flip)
+    scores, labels = [], []
+    for images, batch_labels in stored_batches(model, split):
+        scores.append(score(images).numpy())
+        labels.append(batch_labels.numpy())
+    return np.concatenate(scores), np.concatenate(labels)
+
+
+def stored_batches(model: keras.Model, split: Split) -> tf.data.Dataset:
+    """Returns a split in its stored order, as large as the model wants it."""
+    shape = model.input_shape[1:]
+    return batches(split, _BATCH, training=False, image_shape=shape)
+
+
+# Tracing takes seconds, and training scores the same model every epoch.
+@functools.lru_cache(maxsize=2)
+def _scorer(model, crops, flip):
     shape = model.input_shape[1:]
 
-    @tf.function(jit_compile=False, reduce_retracing=True)
+    @tf.function(
+        input_signature=[tf.TensorSpec((None, *shape), tf.float32)],
+        jit_compile=False,
+    )
     def score(images):
         if not crops:
             return model(images, training=False)
@@ -35,12 +79,7 @@ def scores_and_labels(
             axis=0,
         )  # fmt: skip
 
-    scores, labels = [], []
-    dataset = batches(split, _BATCH, training=False, image_shape=shape)
-    for images, batch_labels in dataset:
-        scores.append(score(images).numpy())
-        labels.append(batch_labels.numpy())
-    return np.concatenate(scores), np.concatenate(labels)
+    return score
 
 
 def error_rate(scores: np.ndarray, labels: np.ndarray, top: int = 1) -> float:
@@ -66,3 +105,76 @@ def interval(error: float, count: int) -> tuple[float, float]:
     spread = z * math.sqrt(error * (1 - error) / count + (z / (2 * count)) ** 2)
     spread /= 1 + z**2 / count
     return max(0.0, centre - spread), min(1.0, centre + spread)
+
+
+def summarise_test(scores: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    """Returns the errors as a run's files name them."""
+    error = error_rate(scores, labels)
+    summary = {
+        "test_images": len(labels),
+        "test_error": error,
+        "test_error_interval": interval(error, len(labels)),
+    }
+    if scores.shape[1] >= TOP5_CLASSES:
+        summary["test_top5_error"] = error_rate(scores, labels, top=5)
+    return summary
+
+
+def confusion_matrix(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Counts `(M, M)`: rows are true classes, columns predicted ones.
+
+    Example:
+        >>> confusion_matrix(np.array([[0.9, 0.1], [0.8, 0.2]]), [0, 1])
+        array([[1, 0],
+               [1, 0]])
+    """
+    matrix = np.zeros((scores.shape[1],) * 2, np.int64)
+    np.add.at(matrix, (labels, scores.argmax(axis=1)), 1)
+    return matrix
+
+
+def class_errors(
+    confusion: np.ndarray, class_names: tuple[str, ...]
+) -> list[ClassErrors]:
+    """Sums a confusion matrix up, class by class."""
+    wrong = confusion - np.diag(np.diag(confusion))
+    rows = []
+    for label, name in enumerate(class_names):
+        images, errors = int(confusion[label].sum()), int(wrong[label].sum())
+        other = int(wrong[label].argmax())
+        times = int(wrong[label, other])
+        rows.append(
+            ClassErrors(
+                name=name,
+                images=images,
+                errors=errors,
+                error=errors / images if images else None,
+                taken_for=class_names[other] if times else "",
+                times=times,
+            )
+        )
+    return rows
+
+
+def worst_mistakes(
+    scores: np.ndarray, labels: np.ndarray, count: int = 12
+) -> np.ndarray:
+    """Returns the mistakes furthest from right, the worst first.
+
+    How far: the winning score minus the score of the true class.
+    """
+    gaps = scores.max(axis=1) - scores[np.arange(len(labels)), labels]
+    wrong = np.flatnonzero(scores.argmax(axis=1) != labels)
+    return wrong[np.argsort(-gaps[wrong], kind="stable")][:count]
+
+
+def images_at(
+    model: keras.Model, split: Split, places: np.ndarray
+) -> np.ndarray:
+    """Returns the images at some places of a split, as the model sees them."""
+    found, start = {}, 0
+    for images, _ in stored_batches(model, split):
+        for place in places[(places >= start) & (places < start + _BATCH)]:
+            found[place] = images[place - start].numpy()
+        start += _BATCH
+    return np.array([found[place] for place in places])

@@ -1,4 +1,4 @@
-"""The pictures of a run."""
+"""The pictures of a run: how they look, and the curves of training."""
 
 import pathlib
 from typing import Any
@@ -8,59 +8,163 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
+from matplotlib import ticker  # noqa: E402
 
 from trainers.run_folder import written_atomically  # noqa: E402
 
-BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
+# Okabe and Ito's colours: apart for colour-blind eyes too.
+BLUE, ORANGE, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+SKY, YELLOW, GREY, INK = "#56b4e9", "#e69f00", "#6b7280", "#1f2937"
+COLORS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW)
+
+DPI = 130
+
+STYLE = {
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#9ca3af",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.grid": False,
+    "grid.color": "#e5e7eb",
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.linewidth": 1.8,
+}
+
+
+def save(figure: plt.Figure, path: pathlib.Path) -> None:
+    """Writes a figure as PNG, the same bytes every time, and closes it."""
+    with written_atomically(path) as temporary:
+        figure.savefig(
+            temporary, dpi=DPI, format="png", metadata={"Software": None}
+        )
+    plt.close(figure)
 
 
 def curves(history: list[dict[str, Any]], path: pathlib.Path) -> None:
     """Draws loss, error, agreement loss and learning rate over the epochs."""
-    epochs = [row["epoch"] for row in history]
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
-    (loss, error), (agreement, rate) = axes
-
-    def line(axis, name, label, color, scale=1.0):
-        values = [scale * row[name] for row in history]
-        axis.plot(epochs, values, color=color, label=label, marker=".")
-
-    line(loss, "loss", "total", BLUE)
-    line(loss, "class_loss", "class loss", ORANGE)
-    loss.set_title("Training loss")
-    loss.set_yscale("log")
-    line(error, "error", "training", BLUE, 100)
-    line(error, "val_error", "validation", ORANGE, 100)
-    error.set_title("Error, %")
-    error.set_yscale("log")
     units = [
         name
         for name in history[0]
         if "_agreement_" in name and name.endswith("_loss")
     ]
-    for number, name in enumerate(units):
-        label = name.replace("_agreement_", ", ").removesuffix("_loss")
-        line(
-            agreement, name, label, plt.cm.viridis(number / max(1, len(units)))
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            2, 2, figsize=(9.5, 6.4), layout="constrained"
         )
-    agreement.set_title("Agreement loss before λ")
+        figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
+        (loss, error), (agreement, rate) = axes
+        _draw_loss(loss, history, units)
+        _draw_error(error, history)
+        _draw_agreement(agreement, history, units)
+        _line(rate, history, "learning_rate", "learning rate", GREEN)
+        rate.set_title("Learning rate after the epoch")
+        rate.set_ylim(bottom=0)
+        rate.yaxis.set_major_formatter(ticker.FuncFormatter(_short))
+        for axis in axes.flat:
+            _finish_epochs(axis, history)
+        save(figure, path)
+
+
+def _draw_loss(axis, history, units):
+    _line(axis, history, "loss", "with agreement", BLUE)
+    axis.set_title("Training loss")
+    if units:
+        _line(
+            axis, history, "class_loss", "class loss alone", ORANGE, dash=(4, 3)
+        )
+        axis.legend()
+    _fit_scale(axis)
+
+
+def _draw_error(axis, history):
+    _line(axis, history, "error", "training", BLUE, factor=100)
+    _line(axis, history, "val_error", "validation", ORANGE, factor=100)
+    best = min(history, key=lambda row: row["val_error"])
+    axis.plot(
+        best["epoch"], 100 * best["val_error"], "o", color=ORANGE,
+        markersize=9, markerfacecolor="none", markeredgewidth=1.6,
+        label=f"lowest: {best['val_error']:.2%}, epoch {best['epoch']}",
+    )  # fmt: skip
+    axis.set_title("Error, %")
+    _fit_scale(axis)
+    axis.legend()
+
+
+def _draw_agreement(axis, history, units):
+    """The agreement losses, or the gradient norm of a network without any."""
     if not units:
-        agreement.text(
-            0.5, 0.5, "no agreement units", ha="center", color=GREY,
-            transform=agreement.transAxes,
-        )  # fmt: skip
-    line(rate, "learning_rate", "learning rate", GREEN)
-    rate.set_title("Learning rate")
-    rate.set_ylim(bottom=0)
-    for axis in axes.flat:
-        axis.set_xlabel("epoch")
-        axis.grid(alpha=0.25)
-        axis.spines[["top", "right"]].set_visible(False)
-        if axis.get_legend_handles_labels()[0] and axis is not rate:
-            axis.legend(frameon=False, fontsize="small")
-    _save(figure, path)
+        _line(axis, history, "gradient_norm", "gradient norm", PINK)
+        axis.set_title("Gradient norm (no agreement units)")
+        _fit_scale(axis)
+        return
+    for number, name in enumerate(units):
+        color = COLORS[number % len(COLORS)]
+        dash = None if number < len(COLORS) else (4, 2)
+        _line(axis, history, name, _unit_label(name), color, dash=dash)
+    axis.set_title("Agreement loss, before λ")
+    _fit_scale(axis)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2}
+    axis.legend(**(below if len(units) > 3 else {}))
 
 
-def _save(figure, path: pathlib.Path) -> None:
-    with written_atomically(path) as temporary:
-        figure.savefig(temporary, dpi=120, format="png")
-    plt.close(figure)
+def _unit_label(name):
+    """Says which ends a unit joins: module1_agreement_input_loss."""
+    higher, _, lower = name.removesuffix("_loss").partition("_agreement_")
+    lower = {"input": "its input", "type1": "its type I"}.get(lower, lower)
+    return f"{higher} – {lower}"
+
+
+def _line(axis, history, name, label, color, *, factor=1.0, dash=None):
+    axis.plot(
+        [row["epoch"] for row in history],
+        [factor * row[name] for row in history],
+        color=color,
+        label=label,
+        marker="o" if len(history) <= 20 else None,
+        markersize=4,
+        linestyle=(0, dash) if dash else "-",
+    )
+
+
+def _fit_scale(axis):
+    """Logarithmic where values span much and none is zero, else from zero."""
+    values = np.concatenate([line.get_ydata() for line in axis.lines])
+    if values.min() > 0 and values.max() > 5 * values.min():
+        axis.set_yscale("log")
+        wide = values.max() > 1000 * values.min()
+        axis.yaxis.set_major_locator(
+            ticker.LogLocator(subs=(1,) if wide else (1, 2, 5), numticks=12)
+        )
+        axis.yaxis.set_major_formatter(ticker.FuncFormatter(_short))
+        axis.yaxis.set_minor_locator(ticker.NullLocator())
+    else:
+        axis.set_ylim(min(0.0, values.min()), 1.1 * values.max() or 1.0)
+
+
+def _short(value, _):
+    return f"{value:.4g}" if value == 0 or value >= 1e-4 else f"{value:.1e}"
+
+
+def _finish_epochs(axis, history):
+    axis.set_xlabel("epoch")
+    axis.xaxis.set_major_locator(ticker.MaxNLocator(8, integer=True))
+    if len(history) == 1:
+        first = history[0]["epoch"]
+        axis.set_xticks([first])
+        # At the left, clear of the legend.
+        axis.set_xlim(first - 0.2, first + 1)
+    axis.grid(True)
+    axis.set_axisbelow(True)

@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from trainers import plots, plots_evaluation
+from trainers.capsules import CapsuleStatistics
+from trainers.plots_capsules import capsules
+from trainers.plots_robustness import robustness
+from trainers.robustness import Measurement
+
+
+def size_of(path):
+    """Decodes the whole picture; returns its size and its share of white."""
+    with Image.open(path) as picture:
+        picture.load()
+        assert picture.format == "PNG"
+        pixels = np.asarray(picture.convert("RGB"))
+        white = (pixels == 255).all(axis=-1).mean()
+        assert 0.05 < white < 0.999
+        return picture.size
+
+
+def history(epochs, units=()):
+    return [
+        {
+            "epoch": epoch,
+            "loss": 1 / epoch,
+            "class_loss": 0.9 / epoch,
+            "error": 0.5 / epoch if epoch < epochs else 0.0,
+            "val_error": 0.6 / epoch,
+            **{f"{unit}_loss": 1e-5 / epoch for unit in units},
+            "learning_rate": 1e-3,
+            "gradient_norm": 1.0,
+        }
+        for epoch in range(1, epochs + 1)
+    ]
+
+
+UNITS = tuple(
+    f"module{number}_agreement_{end}"
+    for number in range(1, 5)
+    for end in ("input", "type1")
+)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "units"), [(1, UNITS[:1]), (60, ()), (60, UNITS)]
+)
+def test_curves_of_short_and_long_runs(tmp_path, epochs, units):
+    path = tmp_path / "curves.png"
+    plots.curves(history(epochs, units), path)
+    assert size_of(path) == (1235, 832)
+
+
+@pytest.mark.parametrize("num_classes", [10, 25, 200])
+def test_confusion_of_few_and_many_classes(tmp_path, num_classes):
+    rng = np.random.default_rng(0)
+    matrix = rng.integers(0, 3, (num_classes, num_classes))
+    names = tuple(f"a rather long class {n}" for n in range(num_classes))
+    path = tmp_path / "confusion.png"
+    plots_evaluation.confusion(matrix, names, path)
+    assert size_of(path) == (1495, 858)
+
+
+def test_confusion_without_errors_or_images(tmp_path):
+    path = tmp_path / "confusion.png"
+    plots_evaluation.confusion(np.diag([3, 0]), ("a", "b"), path)
+    assert size_of(path) == (1495, 858)
+
+
+@pytest.mark.parametrize(
+    ("count", "channels", "height"), [(0, 3, 429), (5, 1, 806), (12, 3, 1183)]
+)
+def test_mistakes_take_as_many_rows_as_needed(
+    tmp_path, count, channels, height
+):
+    images = np.full((count, 28, 28, channels), 0.3)
+    path = tmp_path / "mistakes.png"
+    plots_evaluation.mistakes(images, [("cat", 0.1, "dog", 0.9)] * count, path)
+    assert size_of(path) == (1196, height)
+
+
+@pytest.mark.parametrize("num_classes", [3, 100])
+def test_capsules_with_a_class_that_never_wins(tmp_path, num_classes):
+    rng = np.random.default_rng(0)
+    effects = -rng.random((num_classes, 16))
+    effects[0] = np.nan
+    statistics = CapsuleStatistics(rng.random((num_classes,) * 2), effects)
+    path = tmp_path / "capsules.png"
+    capsules(statistics, tuple(map(str, range(num_classes))), path)
+    assert size_of(path) == (1690, 832)
+
+
+def test_robustness_of_two_runs(tmp_path):
+    rows = [
+        Measurement(name, strength, 0.3, 0.2, 0.4)
+        for name in ("rotation", "scale", "shift", "FGSM", "PGD")
+        for strength in (0.0, 1.0, 4.0)
+    ]
+    for runs in ({"one": rows}, {"one": rows, "two": rows}):
+        path = tmp_path / "robustness.png"
+        robustness(runs, path)
+        assert size_of(path) == (1235, 910)
+
+
+def test_the_same_picture_has_the_same_bytes(tmp_path):
+    first, second = tmp_path / "a.png", tmp_path / "b.png"
+    plots.curves(history(5), first)
+    plots.curves(history(5), second)
+    assert first.read_bytes() == second.read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.png", "b.png"]

@@ -1,0 +1,74 @@
+"""Tables for the eye and for other programs."""
+
+import csv
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from trainers.evaluation import ClassErrors
+from trainers.run_folder import written_atomically
+
+# Longer tables of classes are cut to the worst.
+_CLASSES = 30
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: Iterable[str]) -> str:
+    """Sets text in columns.
+
+    Args:
+        rows: The cells of each line, the heads first.
+        sides: Per column, "<" for words or ">" for numbers.
+
+    Returns:
+        The lines, indented by two.
+
+    Example:
+        >>> print(aligned([("class", "error"), ("cat", "5.0%")], "<>"))
+          class   error
+          cat      5.0%
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = list(sides)
+    lines = []
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        texts = [f"{cell:{side}{width}}" for cell, side, width in cells]
+        lines.append("  " + "   ".join(texts).rstrip())
+    return "\n".join(lines)
+
+
+def error_sentence(summary: dict[str, Any]) -> str:
+    """Says what `evaluation.summarise_test` found."""
+    low, high = summary["test_error_interval"]
+    top5 = summary.get("test_top5_error")
+    return (
+        f"test error {summary['test_error']:.2%} "
+        f"(95% interval {low:.2%} to {high:.2%}, "
+        f"{summary['test_images']:,} images)"
+        + (f", top-5 error {top5:.2%}" if top5 is not None else "")
+    )
+
+
+def class_table(classes: list[ClassErrors]) -> str:
+    """Sets out how the classes fare, or the worst of very many."""
+    title, shown = "", classes
+    if len(classes) > _CLASSES:
+        title = f"The worst {_CLASSES} of {len(classes)} classes:\n"
+        shown = sorted(classes, key=lambda row: -(row.error or 0))[:_CLASSES]
+    rows = [("class", "images", "error", "most often taken for")]
+    for row in shown:
+        error = f"{row.error:.1%}" if row.images else "–"
+        other = f"{row.taken_for} ({row.times})" if row.times else "–"
+        rows.append((row.name, f"{row.images:,}", error, other))
+    return title + aligned(rows, "<>><")
+
+
+def write_csv(path: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Writes rows with the same keys as a CSV file."""
+    with (
+        written_atomically(path) as temporary,
+        temporary.open("w", newline="") as file,
+    ):
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
