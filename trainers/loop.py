@@ -2,11 +2,8 @@
 
 import contextlib
 import dataclasses
-import math
 import signal
 import time
-from dataclasses import dataclass, field
-from typing import Any
 
 import keras
 import numpy as np
@@ -15,7 +12,8 @@ import tensorflow as tf
 from encapnet_tf import create_model
 from encapnet_tf.agreement import set_agreement_ramp
 from encapnet_tf.data import Dataset, batches, split_validation
-from trainers import objective
+from trainers import checkpoints, objective
+from trainers.checkpoints import State
 from trainers.devices import (
     check_batch_size,
     distribute,
@@ -36,19 +34,6 @@ _NOT_IN_ROWS = ("bad_variable", "stop")
 
 class Diverged(RuntimeError):
     """The loss is no number any more."""
-
-
-@dataclass
-class State:
-    """Where a run stands: with the variables, all that a checkpoint holds."""
-
-    epoch: int = 0
-    step: int = 0
-    sums: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    history: list[dict[str, Any]] = field(default_factory=list)
-    best_error: float = math.inf
-    best_epoch: int = -1
 
 
 class Loop:
@@ -113,7 +98,6 @@ class Loop:
         self._callbacks = keras.callbacks.CallbackList(
             callbacks, model=self.model
         )
-        self._best_weights: list[np.ndarray] | None = None
         self._writer = None
 
     def _split_data(self):
@@ -148,7 +132,10 @@ class Loop:
 
     def run(self) -> bool:
         """Trains; returns whether the run reached its end."""
-        self._restore()
+        if self.folder is not None:
+            self.state = checkpoints.restore(
+                self.folder, self.model, self.optimizer
+            )
         self._callbacks.on_train_begin()
         self._checkpointed_at = time.monotonic()
         with _stop_on_signals(self):
@@ -309,7 +296,7 @@ class Loop:
             state.best_error = row["val_error"]
             state.best_epoch = state.epoch
             if recipe.patience:
-                self._best_weights = [v.numpy() for v in self.model.weights]
+                state.best_weights = [v.numpy() for v in self.model.weights]
         self._progress.finish(row)
         state.epoch, state.step, state.seconds = state.epoch + 1, 0, 0.0
         self._save()
@@ -348,25 +335,13 @@ class Loop:
 
     def _finish_weights(self):
         """Settles what the run hands over: best, averaged or last weights."""
-        if self._best_weights is not None:
+        if self.state.best_weights is not None:
             for variable, value in zip(
-                self.model.weights, self._best_weights, strict=True
+                self.model.weights, self.state.best_weights, strict=True
             ):
                 variable.assign(value)
         elif self.recipe.ema:
             self._overwrite_with_average()
-
-    # What follows writes files: only where there is a folder.
-
-    def _variables(self):
-        return {
-            f"{owner}/{number:04d}": variable
-            for owner, variables in (
-                ("model", self.model.weights),
-                ("optimizer", self.optimizer.variables),
-            )
-            for number, variable in enumerate(variables)
-        }
 
     def _checkpoint_due(self):
         waited = time.monotonic() - self._checkpointed_at
@@ -378,41 +353,11 @@ class Loop:
     def _save(self):
         if not self._writes():
             return
-        arrays = {
-            name: np.asarray(variable)
-            for name, variable in self._variables().items()
-        }
-        for number, value in enumerate(self._best_weights or ()):
-            arrays[f"best/{number:04d}"] = value
-        state = dataclasses.asdict(self.state)
-        if math.isinf(self.state.best_error):
-            state["best_error"] = None
         done = self.state.epoch * self.steps + self.state.step
-        self.folder.save_checkpoint(done, arrays, state)
-        if self.state.history:
-            self.folder.write_metrics(self.state.history)
+        checkpoints.save(
+            self.folder, self.state, done, self.model, self.optimizer
+        )
         self._checkpointed_at = time.monotonic()
-
-    def _restore(self):
-        found = self.folder.load_checkpoint() if self.folder else None
-        if found is None:
-            return
-        arrays, state = found
-        variables = self._variables()
-        best = sorted(name for name in arrays if name.startswith("best/"))
-        self._best_weights = [arrays.pop(name) for name in best] or None
-        if arrays.keys() != variables.keys():
-            raise ValueError(
-                "The checkpoint does not fit the network. Received: a "
-                f"checkpoint in {self.folder.path} with {len(arrays)} "
-                f"variables for a network with {len(variables)}. Use another "
-                "--run_dir."
-            )
-        for name, variable in variables.items():
-            variable.assign(arrays[name])
-        if state["best_error"] is None:
-            state["best_error"] = math.inf
-        self.state = State(**state)
 
     def single_model(self) -> keras.Model:
         """Returns the trained network, bound to no strategy."""

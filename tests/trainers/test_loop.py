@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from encapnet_tf.agreement import agreement_units
+from trainers import checkpoints
 from trainers.loop import Diverged, Loop
 from trainers.run_folder import RunFolder
 from trainers.step import learning_rate
@@ -99,18 +100,22 @@ def test_a_checkpoint_of_another_network_is_refused(recipe, stripes, tmp_path):
 
 
 def test_divergence_names_step_and_culprit_and_keeps_the_checkpoint(
-    recipe, stripes, tmp_path
+    recipe, stripes, tmp_path, monkeypatch
 ):
     folder = RunFolder(tmp_path)
     train(recipe(epochs=1), stripes, folder)
     (kept,) = folder.checkpoints.glob("*.npz")
     before = kept.read_bytes()
     loop = Loop(recipe(epochs=2), stripes, folder, quiet=True)
-    loop._restore()
-    loop.model.trainable_variables[0].assign(
-        np.full(loop.model.trainable_variables[0].shape, np.nan)
-    )
-    loop._restore = lambda: None
+    restore = checkpoints.restore
+
+    def restore_badly(folder, model, optimizer):
+        state = restore(folder, model, optimizer)
+        kernel = model.trainable_variables[0]
+        kernel.assign(np.full(kernel.shape, np.nan))
+        return state
+
+    monkeypatch.setattr(checkpoints, "restore", restore_badly)
     message = r"step 1 of epoch 2.*Culprit: .*stem1_conv/kernel"
     with pytest.raises(Diverged, match=message):
         loop.run()
