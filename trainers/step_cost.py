@@ -159,8 +159,9 @@ def step_cost(
 
     Example:
         >>> from trainers.step_trace import outline_model
-        >>> step_cost(outline_model("encapnet_tiny"), 8).multiply_adds > 10**6
-        True
+        >>> cost = step_cost(outline_model("cnn_same_shape"), batch_size=8)
+        >>> f"{cost.multiply_adds:,}"
+        '133,010,432'
     """
     check_positive(batch_size=batch_size)
     model = functional(model)

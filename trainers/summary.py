@@ -78,7 +78,8 @@ def main(argv: list[str], values: flags.FlagValues = flags.FLAGS) -> None:
 
 
 def _refuse(error):
-    print(" ".join(str(error).split()), file=sys.stderr)
+    message = " ".join(str(error).split())
+    print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
 
 
