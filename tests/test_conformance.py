@@ -27,16 +27,16 @@ def batch(model, size, scale=1.0, seed=0):
 def outputs(model, inputs, **kwargs):
     """Outputs as a flat list of arrays."""
     results = model(inputs if len(inputs) > 1 else inputs[0], **kwargs)
-    return [np.asarray(tf.cast(r, tf.float32)) for r in tf.nest.flatten(results)]
+    return [
+        np.asarray(tf.cast(r, tf.float32)) for r in tf.nest.flatten(results)
+    ]
 
 
 def training_step(model, inputs):
     """Outputs, and gradients of their squares and all added losses."""
     with tf.GradientTape() as tape:
         tape.watch(inputs)
-        results = model(
-            inputs if len(inputs) > 1 else inputs[0], training=True
-        )
+        results = model(inputs if len(inputs) > 1 else inputs[0], training=True)
         total = tf.add_n(
             [
                 tf.reduce_mean(tf.square(tf.cast(r, tf.float32)))

@@ -74,8 +74,8 @@ def test_every_part_of_the_library_has_its_place():
     ("package", "allowed"),
     [
         ("encapnet_tf", {"encapnet_tf"}),
-        ("export", {"encapnet_tf", "export"}),
-        ("trainers", {"encapnet_tf", "export", "trainers"}),
+        ("trainers", {"encapnet_tf", "trainers"}),
+        ("export", {"encapnet_tf", "trainers", "export"}),
     ],
 )
 def test_packages_import_only_what_stands_above_them(package, allowed):

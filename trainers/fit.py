@@ -231,4 +231,5 @@ def _refuse_other_recipe(folder: RunFolder, recipe: Recipe) -> None:
 
 if __name__ == "__main__":
     recipe_flags.define()
+    flags.adopt_module_key_flags(recipe_flags)
     programs.run(main)

@@ -1,6 +1,5 @@
 """The recipe's fields as command-line flags."""
 
-import ast
 import types
 import typing
 from dataclasses import fields
@@ -8,7 +7,8 @@ from typing import Any
 
 from absl import flags
 
-from trainers.recipe import Recipe, make_recipe, read_recipe
+from trainers.programs import parse_overrides
+from trainers.recipe import QUICK, Recipe, make_recipe, read_recipe
 
 _DEFINE = {
     str: flags.DEFINE_string,
@@ -34,8 +34,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
                 "override", None, help_text, flag_values=values
             )
             continue
-        if recipe_field.default is not None:
-            help_text += f" Paper's recipe: {recipe_field.default}."
+        help_text += _default_text(recipe_field)
         kind = _plain_type(types_of[recipe_field.name])
         _DEFINE[kind](recipe_field.name, None, help_text, flag_values=values)
 
@@ -48,25 +47,16 @@ def recipe_from_flags(values: flags.FlagValues) -> Recipe:
         if value is None:
             continue
         if recipe_field.name == "override":
-            value = dict(given.get("override") or {}) | _overrides(value)
+            value = dict(given.get("override") or {}) | parse_overrides(value)
         given[recipe_field.name] = value
     return make_recipe(given)
 
 
-def _overrides(assignments):
-    overrides: dict[str, Any] = {}
-    for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        if not equals or not name:
-            raise ValueError(
-                "`--override` takes NAME=VALUE. "
-                f"Received: --override={assignment}."
-            )
-        try:
-            overrides[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            overrides[name] = text
-    return overrides
+def _default_text(recipe_field):
+    name, default = recipe_field.name, recipe_field.default
+    if name in QUICK:
+        return f" Default: {QUICK[name]} for small variants, else {default}."
+    return "" if default is None else f" Default: {default}."
 
 
 def _plain_type(annotation):

@@ -37,9 +37,8 @@ class TrainStep:
         self._class_weights = tf.constant(class_weights)
         self._strategy = strategy
         self._decayed = objective.decayed_variables(recipe, model)
-        self._unit_metrics = [
-            metric for unit in agreement_units(model) for metric in unit.metrics
-        ]
+        self._units = agreement_units(model)
+        self._unit_metrics = [m for unit in self._units for m in unit.metrics]
         self.names = ["loss", "class_loss", "error"]
         if self.num_classes >= TOP5_CLASSES:
             self.names.append("top5_error")
@@ -81,7 +80,7 @@ class TrainStep:
         with tf.GradientTape() as tape:
             scores = self._model(images, training=True)
             class_loss = self._class_loss(labels, scores) / batch_size
-            agreement = [loss / replicas for loss in self._model.losses]
+            agreement = [unit.recent_loss / replicas for unit in self._units]
             total = tf.add_n([class_loss, *agreement])
             scaled = self._scaled(total)
         gradients = tape.gradient(

@@ -6,14 +6,11 @@ prints its layers, parameters, multiply-adds and the memory of a training
 step, and says whether the step fits here. Without a variant: all of them.
 """
 
-import ast
-import re
-import sys
-
 import keras
 import tensorflow as tf
-from absl import app, flags
+from absl import flags
 
+from trainers import programs
 from trainers.cost_tables import (
     gib,
     layers_table,
@@ -53,34 +50,13 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     )
 
 
-def parse(argv: list[str], values: flags.FlagValues = flags.FLAGS) -> list[str]:
-    """Reads the flags; returns what is left."""
-    try:
-        return values(argv)
-    except flags.Error as error:
-        return _refuse(error)
-
-
-def main(argv: list[str], values: flags.FlagValues = flags.FLAGS) -> None:
+def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> None:
     """Prints one variant, or the list of them."""
-    try:
-        if len(argv) > 2:
-            raise ValueError(
-                "At most one variant is expected. "
-                f"Received: {' '.join(argv[1:])}."
-            )
-        if argv[1:]:
-            print(_one_variant(argv[1], values))
-        else:
-            print(variants_table())
-    except ValueError as error:
-        _refuse(error)
-
-
-def _refuse(error):
-    message = " ".join(str(error).split())
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(2)
+    if len(arguments) > 1:
+        raise ValueError(
+            f"At most one variant is expected. Received: {' '.join(arguments)}."
+        )
+    print(_one_variant(*arguments, values) if arguments else variants_table())
 
 
 def _one_variant(variant, values):
@@ -100,7 +76,7 @@ def _one_variant(variant, values):
 
 
 def _outline(variant, values):
-    overrides = parse_overrides(values.override)
+    overrides = programs.parse_overrides(values.override)
     shape = values.input_shape and parse_shape(values.input_shape)
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(values.dtype_policy)
@@ -129,28 +105,6 @@ def parse_shape(sides: list[str]) -> tuple[int, ...]:
             "--input_shape must be height,width,channels, such as 32,32,3. "
             f"Received: --input_shape={','.join(sides)}."
         ) from None
-
-
-def parse_overrides(texts: list[str]) -> dict[str, object]:
-    """Reads `--override`: names and Python values; other words are text.
-
-    Example:
-        >>> parse_overrides(["strides=(1,2),agreement=none"])
-        {'strides': (1, 2), 'agreement': 'none'}
-    """
-    overrides = {}
-    for item in (i for t in texts for i in re.split(r",(?=\w+=)", t)):
-        name, equals, value = item.partition("=")
-        if not (equals and name and value):
-            raise ValueError(
-                "--override must be name=value,name=value. "
-                f"Received: --override={item}."
-            )
-        try:
-            overrides[name] = ast.literal_eval(value)
-        except (SyntaxError, ValueError):
-            overrides[name] = value
-    return overrides
 
 
 def verdict(model: keras.Model, cost: StepCost, memory: Memory) -> str:
@@ -187,4 +141,4 @@ def _largest_batch(model, cost, free):
 
 if __name__ == "__main__":
     define()
-    app.run(main, flags_parser=parse)
+    programs.run(main)

@@ -4,6 +4,8 @@ The training-only unit of section 3.2. `Generator` is the paper's g,
 `Extractor` its f.
 """
 
+import threading
+
 import keras
 import tensorflow as tf
 
@@ -196,6 +198,7 @@ class FeedbackAgreement(keras.layers.Layer):
             self.extractor = Extractor(
                 name="extractor", dtype=self.dtype_policy
             )
+        self._recent = threading.local()
         self.loss_metric = keras.metrics.Mean(f"{self.name}_loss")
         if divergence == "sinkhorn":
             self.error_metric = keras.metrics.Mean(
@@ -249,8 +252,19 @@ class FeedbackAgreement(keras.layers.Layer):
                 self._vectors(lower),
             )
             self.loss_metric.update_state(divergence)
-            self.add_loss(self.options.weight * self.ramp * divergence)
+            loss = self.options.weight * self.ramp * divergence
+            self.add_loss(loss)
+            self._recent.loss = loss
         return higher
+
+    @property
+    def recent_loss(self):
+        """The loss that this thread's last training call added.
+
+        Keras keeps `losses` for all threads together, and the replicas of a
+        MirroredStrategy are threads: a loop of one's own reads this instead.
+        """
+        return self._recent.loss
 
     def _vectors(self, maps):
         if self.options.extractor == "conv":

@@ -30,9 +30,7 @@ def from_golden(content, meta, dtype):
         golden_files.set_norm(layer.master_norm, content, "block.0.main_cap.1")
         golden_files.set_conv(layer.aide, content, "block.0.res_cap.0")
         golden_files.set_norm(layer.aide_norm, content, "block.0.res_cap.1")
-        halves = [
-            f"w/block.0.{branch}_cap_coeff" for branch in ("main", "res")
-        ]
+        halves = [f"w/block.0.{branch}_cap_coeff" for branch in ("main", "res")]
         layer.coefficient_conv.kernel.assign(
             golden_files.kernel(
                 np.concatenate([content[f"{h}.weight"] for h in halves])

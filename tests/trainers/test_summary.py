@@ -8,7 +8,7 @@ import pytest
 from absl import flags
 
 from encapnet_tf import create_model, layers, list_variants
-from trainers import summary
+from trainers import programs, summary
 from trainers.machine_memory import Memory, _free_in_container
 from trainers.step_cost import count_parameters, step_cost
 from trainers.step_trace import outline_model
@@ -127,7 +127,7 @@ def run(*arguments):
     """Runs the program in this process."""
     values = flags.FlagValues()
     summary.define(values)
-    summary.main(summary.parse(["summary", *arguments], values), values)
+    summary.main(values(["summary", *arguments])[1:], values)
 
 
 def test_table_is_aligned_and_says_whether_it_fits(capsys):
@@ -178,19 +178,32 @@ def test_half_precision_takes_less_memory(capsys):
         (["encapnet_tiny", "resnet18"], "encapnet_tiny resnet18"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(arguments, message, capsys):
-    with pytest.raises(SystemExit) as stopped:
+def test_mistakes_are_refused_by_name(arguments, message):
+    with pytest.raises((ValueError, flags.Error), match=re.escape(message)):
         run(*arguments)
-    assert stopped.value.code == 2
-    printed = capsys.readouterr()
-    assert message in printed.err
-    assert printed.err.count("\n") == 1
-    assert not printed.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [("--bogus", "bogus"), ("--input_shape=32,3", "input_shape=(32, 3)")],
+)
+def test_a_refusal_is_one_line_and_exit_code_2(flag, message):
+    done = subprocess.run(
+        [sys.executable, "-m", "trainers.summary", "encapnet_tiny", flag],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
 
 
 def test_overrides_are_split_between_fields():
     texts = ["stem=((8,2),(8,1)),agreement=none", "cap_fc=dense"]
-    assert summary.parse_overrides(texts) == {
+    assert programs.parse_overrides(texts) == {
         "stem": ((8, 2), (8, 1)),
         "agreement": "none",
         "cap_fc": "dense",

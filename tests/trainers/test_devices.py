@@ -1,0 +1,222 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainers import devices, launch
+
+SGD = {"optimizer": "sgd", "learning_rate": 0.01, "schedule": "constant"}
+ADAM = {"optimizer": "adam", "learning_rate": 1e-3, "schedule": "constant"}
+GLOBAL = {"agreement_options": {"batch": "global"}}
+
+
+def with_options(fields, options):
+    override = {
+        "stem": ((4, 2),), "num_capsules": 2, "type2_layers": (0,),
+        "strides": (2,), "agreement": "one",
+    }  # fmt: skip
+    return json.dumps(fields | {"override": override | options})
+
+
+def start(npz, out, strategy, logical_cpus, fields, environment=None):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.trainers.train_once", str(npz), str(out),
+         strategy, str(logical_cpus), fields],
+        env=os.environ | (environment or {}),
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def result(process, out):
+    _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stderr[-3000:]
+    with np.load(out) as archive:
+        content = {name: archive[name] for name in archive.files}
+    return content | json.loads(str(content.pop("row")))
+
+
+def workers(npz, folder, fields, count=2):
+    ports = launch._free_ports(count)
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    processes = []
+    for index in range(count):
+        config = {
+            "cluster": cluster,
+            "task": {"type": "worker", "index": index},
+        }
+        processes.append(
+            start(
+                npz, folder / f"worker{index}.npz", "auto", 1, fields,
+                {"TF_CONFIG": json.dumps(config)},
+            )
+        )  # fmt: skip
+    return processes
+
+
+@pytest.fixture(scope="module")
+def references(npz_path, tmp_path_factory):
+    """One device, SGD and Adam."""
+    folder = tmp_path_factory.mktemp("single")
+    results = {}
+    for name, fields in (("sgd", SGD), ("adam", ADAM)):
+        out = folder / f"{name}.npz"
+        process = start(
+            npz_path, out, "single", 1, with_options(fields, GLOBAL)
+        )
+        results[name] = result(process, out)
+    return results
+
+
+def assert_equal(ours, theirs, tolerance, names):
+    for name in names:
+        np.testing.assert_allclose(
+            ours[name], theirs[name], atol=tolerance, rtol=tolerance,
+            err_msg=name,
+        )  # fmt: skip
+
+
+def weight_names(content):
+    return [name for name in content if name.startswith("weight")]
+
+
+REPORTED = ("loss", "class_loss", "error", "val_error", "gradient_norm")
+UNIT = "module1_agreement_input_loss"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_mirrored_equals_one_device(references, npz_path, tmp_path, replicas):
+    for name, fields in (("sgd", SGD), ("adam", ADAM)):
+        out = tmp_path / f"{name}.npz"
+        ours = result(
+            start(
+                npz_path, out, "mirrored", replicas,
+                with_options(fields, GLOBAL),
+            ),
+            out,
+        )  # fmt: skip
+        theirs = references[name]
+        if name == "sgd":
+            assert_equal(ours, theirs, 1e-5, weight_names(theirs))
+        assert_equal(ours, theirs, 1e-4, ("outputs", *REPORTED, UNIT))
+
+
+@pytest.mark.slow
+def test_two_workers_equal_one_device(references, npz_path, tmp_path):
+    for name, fields in (("sgd", SGD), ("adam", ADAM)):
+        processes = workers(npz_path, tmp_path, with_options(fields, GLOBAL))
+        ours = result(processes[0], tmp_path / "worker0.npz")
+        processes[1].communicate(timeout=60)
+        theirs = references[name]
+        if name == "sgd":
+            assert_equal(ours, theirs, 1e-5, weight_names(theirs))
+        assert_equal(ours, theirs, 1e-4, ("outputs", *REPORTED, UNIT))
+
+
+@pytest.mark.slow
+def test_replica_batches_do_not_change_the_size_of_the_loss(
+    references, npz_path, tmp_path
+):
+    """The authors' sum would double it with two replicas."""
+    out = tmp_path / "out.npz"
+    ours = result(
+        start(npz_path, out, "mirrored", 2, with_options(SGD, {})), out
+    )
+    ratio = ours[UNIT] / references["sgd"][UNIT]
+    assert 0.5 < ratio < 1.5
+
+
+@pytest.mark.slow
+def test_a_killed_worker_ends_the_job_and_the_next_one_goes_on(
+    npz_path, tmp_path
+):
+    flags = [
+        "--variant=encapnet_tiny", f"--dataset=npz:{npz_path}",
+        "--epochs=25", "--batch_size=24", "--checkpoint_seconds=0.5",
+        "--override=type2_layers=(0,)", "--override=strides=(2,)",
+        "--override=num_capsules=2", "--override=stem=((4, 2),)",
+        "--override=agreement=one",
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "trainers.launch", "--workers=2", "--"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run(
+        [*command, *flags, f"--run_dir={whole}"], check=True, timeout=300
+    )
+    job = subprocess.Popen(
+        [*command, *flags, f"--run_dir={killed}"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    for line in job.stdout:
+        if line.startswith("epoch  3"):
+            break
+    _kill_one_worker(str(killed))
+    began = time.monotonic()
+    _, stderr = job.communicate(timeout=90)
+    assert time.monotonic() - began < 60
+    assert job.returncode == 1
+    assert "goes on from the last checkpoint" in stderr
+    subprocess.run(
+        [*command, *flags, f"--run_dir={killed}"], check=True, timeout=300
+    )
+    from tests.trainers.test_fit import rows, weights
+
+    assert rows(killed) == rows(whole)
+    for ours, theirs in zip(weights(killed), weights(whole), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def _kill_one_worker(run_dir):
+    """kill −9 of the second worker, found by its command line and task."""
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/cmdline") as file:
+                line = file.read()
+            with open(f"/proc/{entry}/environ") as file:
+                environment = file.read()
+        except OSError:
+            continue
+        if (
+            "trainers.fit" in line
+            and run_dir in line
+            and ('"index": 1' in environment)
+        ):
+            os.kill(int(entry), signal.SIGKILL)
+            return
+    raise AssertionError("no second worker found")
+
+
+def test_a_batch_the_replicas_cannot_share_is_refused():
+    class FourReplicas:
+        num_replicas_in_sync = 4
+
+    with pytest.raises(ValueError, match="batch_size=30.*28 and 32"):
+        devices.check_batch_size(30, FourReplicas())
+    devices.check_batch_size(32, FourReplicas())
+
+
+def test_multi_worker_without_tf_config_is_refused(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(ValueError, match="needs the environment variable"):
+        devices.make_strategy("multi_worker")
+
+
+def test_a_broken_tf_config_is_refused(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "{")
+    with pytest.raises(ValueError, match="TF_CONFIG must be JSON.*Received"):
+        devices.make_strategy("auto")
+
+
+def test_auto_on_one_device_is_the_default_strategy(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    strategy = devices.make_strategy("auto")
+    assert strategy is tf.distribute.get_strategy()
+    assert devices.is_chief(strategy)
+    assert devices.num_processes(strategy) == 1
