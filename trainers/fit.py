@@ -20,10 +20,12 @@ import encapnet_tf
 from encapnet_tf.data import load
 from trainers import plots, programs, recipe_flags
 from trainers.devices import STRATEGIES, make_strategy, num_processes
-from trainers.evaluation import error_rate, interval, scores_and_labels
+from trainers.evaluation import scores_and_labels, summarise_test
 from trainers.loop import Diverged, Loop
 from trainers.recipe import Recipe, read_recipe
 from trainers.run_folder import RunFolder, written_atomically
+from trainers.runs import load_run
+from trainers.tables import error_sentence
 
 flags.DEFINE_string(
     "run_dir", None, "The run's folder; default: a new one in runs/."
@@ -114,11 +116,9 @@ def _train(recipe, dataset, folder, loop):
 
 
 def _announce(recipe, dataset, folder, loop):
-    trainable = sum(
-        int(np.prod(v.shape)) for v in loop.model.trainable_variables
-    )
     print(
-        f"{recipe.variant}, {trainable:,} parameters, on {dataset.name}: "
+        f"{recipe.variant}, {_count_trainable(loop.model):,} parameters, on "
+        f"{dataset.name}: "
         f"{loop.train.num_examples:,} training, "
         f"{loop.validation.num_examples:,} validation and "
         f"{dataset.test.num_examples:,} test images, "
@@ -129,13 +129,7 @@ def _announce(recipe, dataset, folder, loop):
 
 def start_from(model: keras.Model, run_dir: str) -> None:
     """Copies the weights of another run wherever name and shape agree."""
-    source = RunFolder(run_dir).model
-    if not source.exists():
-        raise ValueError(
-            "`init_from` must be the folder of a finished run, with a "
-            f"model.keras. Received: init_from={run_dir}."
-        )
-    weights = {v.path: v for v in keras.models.load_model(source).weights}
+    weights = {v.path: v for v in load_run(run_dir).model.weights}
     missing = []
     for variable in model.weights:
         other = weights.get(variable.path)
@@ -159,21 +153,15 @@ def _summarise(recipe: Recipe, dataset, loop: Loop, model) -> dict:
     scores, labels = scores_and_labels(
         model, dataset.test, crops=crops, flip=loop.flip
     )
-    error = error_rate(scores, labels)
     seconds = sum(row["seconds"] for row in loop.state.history)
     images = loop.steps * recipe.batch_size * loop.state.epoch
-    summary = {
-        "test_error": error,
-        "test_error_interval": interval(error, len(labels)),
-        "test_images": len(labels),
+    return summarise_test(scores, labels) | {
         "multi_crop": crops,
         "validation_error": loop.state.history[-1]["val_error"],
         "epochs": loop.state.epoch,
         "train_seconds": round(seconds, 1),
         "images_per_second": round(images / max(seconds, 1e-9), 1),
-        "parameters": sum(
-            int(np.prod(v.shape)) for v in loop.model.trainable_variables
-        ),
+        "parameters": _count_trainable(model),
         "seed": recipe.seed,
         "class_names": list(dataset.class_names),
         "image_shape": list(dataset.image_shape),
@@ -184,18 +172,17 @@ def _summarise(recipe: Recipe, dataset, loop: Loop, model) -> dict:
             "python": platform.python_version(),
         },
     }
-    if dataset.num_classes >= 20:
-        summary["test_top5_error"] = error_rate(scores, labels, top=5)
-    return summary
+
+
+def _count_trainable(model):
+    return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
 
 
 def _report(folder: RunFolder, summary: dict) -> None:
-    low, high = summary["test_error_interval"]
+    sentence = error_sentence(summary)
     minutes = summary["train_seconds"] / 60
     print(
-        f"Test error {summary['test_error']:.2%} "
-        f"(95% interval {low:.2%} to {high:.2%}, "
-        f"{summary['test_images']:,} images) after {summary['epochs']} "
+        f"{sentence[0].upper()}{sentence[1:]} after {summary['epochs']} "
         f"epochs, {minutes:.1f} minutes, "
         f"{summary['images_per_second']:,.0f} images/s."
     )

@@ -7,6 +7,7 @@ from encapnet_tf.ops.capsule_maps import (
     merge_capsules,
     split_capsules,
 )
+from encapnet_tf.ops.ground_cost import cost_matrix
 from encapnet_tf.ops.grouped_conv import (
     grouped_conv2d,
     grouped_conv2d_transpose,
@@ -20,7 +21,6 @@ from encapnet_tf.ops.routing import (
 from encapnet_tf.ops.sinkhorn import (
     SinkhornDivergence,
     SinkhornResult,
-    cost_matrix,
     sinkhorn,
     sinkhorn_divergence,
     sinkhorn_divergence_with_error,

@@ -21,7 +21,16 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-COSTS = ("cosine", "l2", "sqeuclidean")
+from encapnet_tf.checks import check_choice
+from encapnet_tf.ops.ground_cost import (
+    COSTS,
+    as_features,
+    check_rank,
+    embed,
+    pairwise,
+)
+from encapnet_tf.ops.squash import at_least_float32
+
 DOMAINS = ("auto", "log", "scaling")
 
 # With |Q| / epsilon <= 60 every scaling lies within exp(60) times the batch
@@ -51,30 +60,6 @@ class SinkhornDivergence(NamedTuple):
 
     value: tf.Tensor
     marginal_error: tf.Tensor
-
-
-def cost_matrix(x, y, cost: str = "cosine") -> tf.Tensor:
-    """Pairwise costs of two batches of vectors.
-
-    Values and gradients are finite everywhere. A zero row has cosine 0 with
-    everything and passes no gradient; coincident points have distance 0 and,
-    under `l2`, gradient 0.
-
-    Args:
-        x: Rows `(..., B2, d)`.
-        y: Columns `(..., B1, d)`.
-        cost: `"cosine"` (1 - cos), `"l2"` (Euclidean norm) or `"sqeuclidean"`.
-
-    Returns:
-        `(..., B2, B1)`, float64 if an input is, else float32.
-
-    Example:
-        >>> cost_matrix([[3.0, 0.0]], [[0.0, 4.0], [3.0, 0.0]], "l2").numpy()
-        array([[5., 0.]], dtype=float32)
-    """
-    _check_cost(cost)
-    x, y = _as_features(x, y)
-    return _pairwise(_embed(x, cost), _embed(y, cost), cost)
 
 
 def sinkhorn(
@@ -108,8 +93,8 @@ def sinkhorn(
         0.2689
     """
     _check_solver(epsilon, num_iterations, domain)
-    costs = _as_float(cost_matrix)
-    _check_rank("cost_matrix", costs)
+    costs = at_least_float32(cost_matrix)
+    check_rank("cost_matrix", costs)
     plan = _solve(costs, float(epsilon), int(num_iterations), domain)
     column_mass = _uniform(costs, -1)
     column_error = tf.abs(tf.reduce_sum(plan, axis=-2) - column_mass)
@@ -201,15 +186,15 @@ def sinkhorn_divergence_with_error(
         >>> [round(float(number), 4) for number in result]
         [2.0, 0.0]
     """
-    _check_cost(cost)
+    check_choice("cost", cost, COSTS)
     _check_solver(epsilon, num_iterations, domain)
-    x, y = _as_features(x, y)
+    x, y = as_features(x, y)
     if domain == "auto" and cost == "cosine" and 2 / epsilon <= _SAFE_EXPONENT:
         domain = "scaling"  # a cosine distance is at most 2
-    x, y = _embed(x, cost), _embed(y, cost)
+    x, y = embed(x, cost), embed(y, cost)
 
     def transport(rows, columns):
-        costs = _pairwise(rows, columns, cost)
+        costs = pairwise(rows, columns, cost)
         result = sinkhorn(
             costs if plan_gradient else tf.stop_gradient(costs),
             epsilon=epsilon,
@@ -227,62 +212,6 @@ def sinkhorn_divergence_with_error(
         # against 1.4 ms at batch 128 and 8 against 11 ms at 1024.
         value = 2 * value - transport(x, x)[0] - transport(y, y)[0]
     return SinkhornDivergence(value, tf.stop_gradient(marginal_error))
-
-
-def _embed(vectors: tf.Tensor, cost: str) -> tf.Tensor:
-    """Unit rows for the cosine, zero rows staying zero."""
-    if cost != "cosine":
-        return vectors
-    # Dividing by the largest entry first keeps the squares in range.
-    largest = tf.reduce_max(tf.abs(vectors), axis=-1, keepdims=True)
-    is_zero = tf.equal(largest, 0)
-    largest = tf.where(is_zero, tf.ones_like(largest), largest)
-    vectors = vectors / tf.stop_gradient(largest)
-    squares = tf.reduce_sum(tf.square(vectors), axis=-1, keepdims=True)
-    inverse = tf.math.rsqrt(tf.where(is_zero, tf.ones_like(squares), squares))
-    return vectors * tf.where(is_zero, tf.zeros_like(inverse), inverse)
-
-
-def _pairwise(x: tf.Tensor, y: tf.Tensor, cost: str) -> tf.Tensor:
-    if cost == "cosine":
-        # 1 - x.y as one product: no second matrix, forward or backward.
-        left = tf.concat([-x, tf.ones_like(x[..., :1])], axis=-1)
-        right = tf.concat([y, tf.ones_like(y[..., :1])], axis=-1)
-        return tf.matmul(left, right, transpose_b=True)
-    squares, apart = _squared_distances(x, y)
-    if cost == "sqeuclidean":
-        return tf.where(apart, squares, tf.zeros_like(squares))
-    # The inner `where` keeps the infinite slope at 0 out of the gradient.
-    roots = tf.sqrt(tf.where(apart, squares, tf.ones_like(squares)))
-    return tf.where(apart, roots, tf.zeros_like(roots))
-
-
-def _squared_distances(x: tf.Tensor, y: tf.Tensor):
-    """Squared distances, and which of them are not rounding around 0.
-
-    |x|^2 + |y|^2 - 2 x.y loses half the digits of close points, so float32
-    points are multiplied in float64, where their products are exact, and
-    float64 points are subtracted one by one, at B2 * B1 * d numbers of memory.
-    """
-    if x.dtype == tf.float64:
-        differences = tf.expand_dims(x, -2) - tf.expand_dims(y, -3)
-        squares = tf.reduce_sum(tf.square(differences), axis=-1)
-        return squares, squares > 0
-    x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
-    # A common offset would take digits and changes no distance.
-    centre = tf.stop_gradient(tf.reduce_mean(y, axis=-2, keepdims=True))
-    x, y = x - centre, y - centre
-    x_squares = tf.reduce_sum(tf.square(x), axis=-1, keepdims=True)
-    y_squares = tf.reduce_sum(tf.square(y), axis=-1, keepdims=True)
-    # One product gives the whole sum, without further float64 matrices.
-    left = tf.concat([-2 * x, x_squares, tf.ones_like(x_squares)], axis=-1)
-    right = tf.concat([y, tf.ones_like(y_squares), y_squares], axis=-1)
-    squares = tf.cast(tf.matmul(left, right, transpose_b=True), tf.float32)
-    # Points within 1.4e-7 |y| count as one.
-    rounding = tf.cast(
-        2e-14 * tf.linalg.matrix_transpose(y_squares), tf.float32
-    )
-    return squares, squares > rounding
 
 
 def _solve(costs, epsilon: float, num_iterations: int, domain: str):
@@ -398,41 +327,6 @@ def _uniform(costs: tf.Tensor, axis: int) -> tf.Tensor:
     return 1 / tf.cast(tf.shape(costs)[axis], costs.dtype)
 
 
-def _as_float(values) -> tf.Tensor:
-    values = tf.convert_to_tensor(values)
-    return values if values.dtype == tf.float64 else tf.cast(values, tf.float32)
-
-
-def _as_features(x, y) -> tuple[tf.Tensor, tf.Tensor]:
-    x, y = _as_float(x), _as_float(y)
-    _check_rank("x", x)
-    _check_rank("y", y)
-    if not x.shape[-1:].is_compatible_with(y.shape[-1:]):
-        raise ValueError(
-            "`x` and `y` must have vectors of the same length. Received: "
-            f"x.shape={x.shape}, y.shape={y.shape}. Only the batch sizes may "
-            "differ."
-        )
-    dtype = tf.float64 if tf.float64 in (x.dtype, y.dtype) else tf.float32
-    return tf.cast(x, dtype), tf.cast(y, dtype)
-
-
-def _check_rank(name: str, tensor: tf.Tensor) -> None:
-    if tensor.shape.rank is not None and tensor.shape.rank < 2:
-        raise ValueError(
-            f"`{name}` must have at least 2 axes. "
-            f"Received: {name}.shape={tensor.shape}. Add a batch axis."
-        )
-
-
-def _check_cost(cost: str) -> None:
-    if cost not in COSTS:
-        raise ValueError(
-            f"`cost` must be one of {COSTS}. Received: cost={cost!r}. "
-            "Try 'cosine'."
-        )
-
-
 def _check_solver(epsilon: float, num_iterations: int, domain: str) -> None:
     if not 0 < epsilon < math.inf:
         raise ValueError(
@@ -444,8 +338,4 @@ def _check_solver(epsilon: float, num_iterations: int, domain: str) -> None:
             "`num_iterations` must be an integer >= 1. "
             f"Received: num_iterations={num_iterations}. Try 10."
         )
-    if domain not in DOMAINS:
-        raise ValueError(
-            f"`domain` must be one of {DOMAINS}. Received: domain={domain!r}. "
-            "Try 'auto'."
-        )
+    check_choice("domain", domain, DOMAINS)

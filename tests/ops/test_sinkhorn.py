@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from encapnet_tf.ops.ground_cost import cost_matrix
 from encapnet_tf.ops.sinkhorn import (
-    cost_matrix,
     sinkhorn,
     sinkhorn_divergence,
     sinkhorn_divergence_with_error,

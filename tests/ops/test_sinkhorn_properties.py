@@ -10,8 +10,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from encapnet_tf.ops.ground_cost import cost_matrix
 from encapnet_tf.ops.sinkhorn import (
-    cost_matrix,
     sinkhorn,
     sinkhorn_divergence,
 )
