@@ -7,7 +7,7 @@ value per module.
 
 import dataclasses
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from encapnet_tf.checks import check_choice, check_positive
 
@@ -60,6 +60,9 @@ class NetworkConfig:
     num_classes: int = 10
     input_shape: tuple[int, int, int] = (32, 32, 3)
 
+    # Fields with one value per module, and what each may be.
+    _PER_MODULE: ClassVar[dict[str, tuple]] = {}
+
     def __post_init__(self):
         """Refuses what no network can take."""
         check_positive(num_classes=self.num_classes)
@@ -72,6 +75,14 @@ class NetworkConfig:
                 f"positive integers. Received: input_shape={shape}."
             )
         object.__setattr__(self, "input_shape", shape)
+
+    def _spread(self, modules):
+        """Gives every module its value of the per-module fields."""
+        for name, choices in self._PER_MODULE.items():
+            values = per_module(name, getattr(self, name), modules)
+            for value in values:
+                check_choice(name, value, choices)
+            object.__setattr__(self, name, values)
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,7 @@ class EncapNetConfig(NetworkConfig):
     agreement: Any = "two"  # table 3, row 8
     agreement_options: AgreementConfig = field(default_factory=AgreementConfig)
 
-    _PER_MODULE = {
+    _PER_MODULE: ClassVar[dict[str, tuple]] = {
         "aide": ("none", "type1", "all"),
         "coefficients": ("own", "cross", "both"),
         "aide_scope": ("others", "all"),
@@ -119,11 +130,7 @@ class EncapNetConfig(NetworkConfig):
                     f"module. Received: {name}={value!r}."
                 )
         modules = len(self.type2_layers)
-        for name, choices in self._PER_MODULE.items():
-            values = per_module(name, getattr(self, name), modules)
-            for value in values:
-                check_choice(name, value, choices)
-            object.__setattr__(self, name, values)
+        self._spread(modules)
         if len(self.strides) != modules or min(self.type2_layers) < 0:
             raise ValueError(
                 "`strides` and `type2_layers` must have one entry per module, "
@@ -192,6 +199,8 @@ class ResNetConfig(NetworkConfig):
     agreement: Any = "none"  # "one": each stage's input ↔ output
     agreement_options: AgreementConfig = VANILLA_AGREEMENT
 
+    _PER_MODULE: ClassVar[dict[str, tuple]] = {"agreement": AGREEMENTS}
+
     def __post_init__(self):
         """Checks that the stages agree."""
         super().__post_init__()
@@ -202,10 +211,7 @@ class ResNetConfig(NetworkConfig):
                 f"stage. Received: channels={self.channels}, "
                 f"blocks={self.blocks}, strides={self.strides}."
             )
-        values = per_module("agreement", self.agreement, stages)
-        for value in values:
-            check_choice("agreement", value, AGREEMENTS)
-        object.__setattr__(self, "agreement", values)
+        self._spread(stages)
 
 
 def per_module(name: str, value: Any, modules: int) -> tuple:
@@ -245,19 +251,13 @@ def override(config: NetworkConfig, **overrides: Any) -> NetworkConfig:
         overrides["agreement_options"] = replace(
             config.agreement_options, **options
         )
-    if "type2_layers" in overrides:
-        overrides = _respread(config, overrides)
-    return replace(config, **overrides)
-
-
-def _respread(config, overrides):
-    """Lets uniform per-module fields follow a new number of modules."""
-    spread = {
+    # Uniform per-module fields follow a new number of modules.
+    uniform = {
         name: getattr(config, name)[0]
-        for name in EncapNetConfig._PER_MODULE
+        for name in config._PER_MODULE
         if len(set(getattr(config, name))) == 1
     }
-    return spread | overrides
+    return replace(config, **(uniform | overrides))
 
 
 # The six layers of table 1, rows e and f: the stem of CapNet, one module.

@@ -13,8 +13,12 @@ import keras
 import numpy as np
 import pytest
 
+from encapnet_tf import create_model
 from trainers import recipe_flags
+from trainers.fit import start_from
+from trainers.loop import Loop
 from trainers.recipe import Recipe, make_recipe
+from trainers.run_folder import RunFolder
 
 LEAST = [
     "--variant=encapnet_tiny",
@@ -93,6 +97,36 @@ def test_trains_tests_and_says_where_everything_is(npz_path, tmp_path):
     )  # fmt: skip
     assert tuned.returncode == 0, tuned.stderr
     assert "Test error 0.00%" in tuned.stdout
+
+
+def test_another_number_of_classes_keeps_all_but_the_last_layer(
+    recipe, stripes, tmp_path, capsys
+):
+    folder = RunFolder(tmp_path)
+    loop = Loop(recipe(epochs=1), stripes, folder, quiet=True)
+    loop.model.save(folder.model)
+    loop.recipe.save(folder.config)
+    folder.write_json(folder.summary, {"class_names": ["a", "b", "c"]})
+    five = create_model("encapnet_tiny", num_classes=5, **loop.recipe.override)
+    start_from(five, tmp_path)
+    assert "class_capsules/kernel" in capsys.readouterr().out
+    for ours, theirs in zip(
+        five.weights[:-1], loop.model.weights[:-1], strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(ValueError, match="`run_dir` must be.*Received"):
+        start_from(five, tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="none does"):
+        start_from(
+            create_model(
+                "resnet18",
+                channels=(4,),
+                blocks=(1,),
+                strides=(1,),
+                stem=((3, 1),),
+            ),
+            tmp_path,
+        )
 
 
 @pytest.mark.slow
