@@ -165,11 +165,11 @@ class Loop:
             reports.append(self._train_step(images, labels, wish))
             state.step += 1
             # Several processes stop together, where they read together.
-            alone_and_stopping = self.stopping and not self._together
-            if len(reports) < _STEPS_PER_READ and not alone_and_stopping:
+            stop = self.stopping and not self._together
+            if len(reports) < _STEPS_PER_READ and not stop:
                 continue
-            self._read(reports)
-            if self.stopping:
+            if self._read(reports) or stop:
+                self.stopping = True
                 self._count_time(began)
                 return
             if self._checkpoint_due():
@@ -223,15 +223,15 @@ class Loop:
     _ramp_set = None
 
     def _read(self, reports):
-        """Adds the reports up; stops at the first that is not finite."""
+        """Adds the reports up; returns whether any process wants to stop."""
         names = self._train_step.names
-        if self._together:
-            self.stopping = any(report[-1] > 0 for report in reports)
+        wanted = False
         for offset, report in enumerate(reports):
             values = np.asarray(report, np.float64)
             if not np.isfinite(values[self._must_be_finite()]).all():
                 step = self.state.step - len(reports) + offset + 1
                 raise Diverged(self._diagnosis(step, values))
+            wanted = wanted or values[names.index("stop")] > 0
             self.state.sums = [
                 total + float(value)
                 for total, value in zip(self.state.sums, values, strict=True)
@@ -242,6 +242,7 @@ class Loop:
             for name in ("loss", "error")
         )
         self._progress.show(self.state.step, loss, error)
+        return wanted
 
     def _must_be_finite(self):
         """The loss; also the gradient, unless float16 rescales and skips."""
@@ -271,9 +272,10 @@ class Loop:
         )
 
     def _validate(self, began):
-        state, recipe = self.state, self.recipe
+        state = self.state
         with self.final_weights():
             scores, labels = scores_and_labels(self.model, self.validation)
+            self._note_best(error_rate(scores, labels))
         rate = learning_rate(self.optimizer)
         self._count_time(began)
         names = self._train_step.names
@@ -292,11 +294,6 @@ class Loop:
         if "top5_error" in names:
             row["val_top5_error"] = error_rate(scores, labels, top=5)
         state.history.append(row)
-        if row["val_error"] < state.best_error:
-            state.best_error = row["val_error"]
-            state.best_epoch = state.epoch
-            if recipe.patience:
-                state.best_weights = [v.numpy() for v in self.model.weights]
         self._progress.finish(row)
         state.epoch, state.step, state.seconds = state.epoch + 1, 0, 0.0
         self._save()
@@ -304,6 +301,13 @@ class Loop:
         self._callbacks.on_epoch_end(state.epoch - 1, logs=dict(row))
         if getattr(self.model, "stop_training", False):
             self.stopping = True
+
+    def _note_best(self, error):
+        state = self.state
+        if error < state.best_error:
+            state.best_error, state.best_epoch = error, state.epoch
+            if self.recipe.patience:
+                state.best_weights = [v.numpy() for v in self.model.weights]
 
     def _count_time(self, began):
         now = time.monotonic()

@@ -61,12 +61,12 @@ class Progress:
         if self._quiet:
             return
         start = "\r\x1b[K" if self._live else ""
-        agreement = sum(
+        units = [
             value
             for name, value in row.items()
             if "_agreement_" in name and name.endswith("_loss")
-        )
-        middle = f"  agreement {agreement:.3f}" if agreement else ""
+        ]
+        middle = f"  agreement {sum(units):.3f}" if units else ""
         print(
             f"{start}{self._head()}  loss {row['loss']:.4f}  error "
             f"{row['error']:6.2%}{middle}  validation error "
