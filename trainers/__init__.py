@@ -3,17 +3,25 @@
 import os
 
 
-def _import_tensorflow_quietly():
-    """Some of TensorFlow's start-up lines heed no log level of its own."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+def _start_tensorflow_quietly():
+    """Some of TensorFlow's start-up lines heed no log level of its own.
+
+    They speak of oneDNN, and of a CUDA driver on machines that have none.
+    Whoever sets TF_CPP_MIN_LOG_LEVEL gets all of them.
+    """
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
     stderr = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
-        import tensorflow  # noqa: F401
+        import tensorflow as tf
+
+        tf.config.list_physical_devices("GPU")
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
 
 
-_import_tensorflow_quietly()
+_start_tensorflow_quietly()
