@@ -7,11 +7,10 @@ def _start_tensorflow_quietly():
     """Some of TensorFlow's start-up lines heed no log level of its own.
 
     They speak of oneDNN, and of a CUDA driver on machines that have none.
-    Whoever sets TF_CPP_MIN_LOG_LEVEL gets all of them.
+    TF_CPP_MIN_LOG_LEVEL=0 or 1 shows all of them.
     """
-    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") in ("0", "1"):
         return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
     stderr = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
