@@ -1,5 +1,6 @@
 """Argument checks that say what was expected and what was received."""
 
+import numbers
 from collections.abc import Collection
 from typing import Any
 
@@ -16,7 +17,8 @@ def check_choice(name: str, value: Any, choices: Collection) -> None:
 def check_positive(**values: Any) -> None:
     """Raises a ValueError unless every value is a positive integer."""
     for name, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        is_integer = isinstance(value, numbers.Integral)
+        if not is_integer or isinstance(value, bool) or value < 1:
             raise ValueError(
                 f"`{name}` must be a positive integer. "
                 f"Received: {name}={value!r}."
