@@ -19,7 +19,7 @@ from encapnet_tf.models import variant_config
 
 # Short runs of our own small variants, found by trying on two cores.
 QUICK = {
-    "epochs": 5,
+    "epochs": 4,
     "learning_rate": 3e-3,
     "batch_size": 64,
     "weight_decay": 1e-4,
