@@ -14,6 +14,10 @@ from encapnet_tf import layers, list_variants
 from tests import conformance
 
 CASES = sorted(conformance.CASES)
+WITH_SLOW_VARIANTS = [
+    pytest.param(case, marks=pytest.mark.slow) if "variant:" in case else case
+    for case in CASES
+]
 
 
 def batch(model, size, scale=1.0, seed=0):
@@ -123,7 +127,7 @@ def test_mixed_precision_is_finite(case, policy):
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("scale", [0.0, 1e4])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", WITH_SLOW_VARIANTS)
 def test_extreme_inputs_give_finite_outputs_and_gradients(case, scale, policy):
     keras.config.set_dtype_policy(policy)
     try:

@@ -56,6 +56,7 @@ def test_one_seed_is_bit_equal_and_another_differs(recipe, stripes):
     assert not np.array_equal(weights(first)[0], weights(other)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 12])
 def test_stopped_and_resumed_is_the_undisturbed_run(
     recipe, stripes, tmp_path, stop, monkeypatch
