@@ -133,8 +133,8 @@ def test_files_are_decoded_as_training_decodes_them(kind, size, tmp_path):
     path.write_bytes(content)
     expected = read_image(path, (32, 40)).astype(int)
     found = decode(tf.constant([content]), (32, 40, 3))[0].numpy().astype(int)
-    # Pillow rounds after each direction; JPEG decoders differ a little.
-    assert abs(found - expected).max() <= (6 if kind == "jpeg" else 2)
+    # Pillow rounds after each direction.
+    assert abs(found - expected).max() <= 2
 
 
 def test_a_file_that_is_no_image_is_an_error_of_its_own(loaded):
