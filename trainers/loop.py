@@ -206,6 +206,13 @@ class Loop:
             self.dataset.flip if self.recipe.flip is None else self.recipe.flip
         )
 
+    @property
+    def validation_error(self) -> float:
+        """The error of the weights that the run hands over."""
+        if self.state.best_weights is not None:
+            return self.state.best_error
+        return self.state.history[-1]["val_error"]
+
     def _progress_share(self):
         done = self.state.epoch * self.steps + self.state.step
         return done / (self.recipe.epochs * self.steps)
