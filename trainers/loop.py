@@ -33,7 +33,19 @@ _NOT_IN_ROWS = ("bad_variable", "stop")
 
 
 class Diverged(RuntimeError):
-    """The loss is no number any more."""
+    """The loss is no number any more.
+
+    Args:
+        finding: Where it happened, and what is to blame.
+    """
+
+    def __init__(self, finding: str):
+        self.finding = finding
+        super().__init__(
+            f"{finding} Try a lower --learning_rate, --clip_norm=1, a longer "
+            "--agreement_ramp or --dtype_policy=float32. The last good "
+            "checkpoint is kept."
+        )
 
 
 class Loop:
@@ -273,9 +285,7 @@ class Loop:
             culprit += f"; the gradient of {first} is the first bad one"
         return (
             f"The loss is {values[0]} at step {step} of epoch "
-            f"{self.state.epoch + 1}. Culprit: {culprit}. Try a lower "
-            "--learning_rate, --clip_norm=1, a longer --agreement_ramp or "
-            "--dtype_policy=float32. The last good checkpoint is kept."
+            f"{self.state.epoch + 1}. Culprit: {culprit}."
         )
 
     def _validate(self, began):

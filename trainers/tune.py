@@ -245,7 +245,7 @@ def _finish(search, oracle, ended) -> int:
         failure = outcomes[0].failure
         print(
             f"error: The first {len(outcomes)} trials all failed alike, so "
-            f"the search stops: {failure['reason']} Use other flags and "
+            f"the search stops: {failure['reason']} Try other flags, with "
             "--overwrite.",
             file=sys.stderr,
         )

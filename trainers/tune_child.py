@@ -221,7 +221,7 @@ def _result(loop):
 
 def _failure(trouble):
     if isinstance(trouble, Diverged):
-        return {"failed": "diverged", "reason": str(trouble)}
+        return {"failed": "diverged", "reason": trouble.finding}
     kind = type(trouble).__name__
     lines = str(trouble).strip().splitlines() or ["no message"]
     return {"failed": kind, "reason": f"{kind}: {lines[0]}"}

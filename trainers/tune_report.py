@@ -135,7 +135,9 @@ def _noise(one, other):
 
 def _standard_error(outcome):
     """From the images or from the seeds, whichever says more."""
-    error = outcome.error
-    images = math.sqrt(error * (1 - error) / outcome.validation_images)
+    count = outcome.validation_images
+    # One image more on either side: no error at all is luck as well.
+    error = (outcome.error * count + 1) / (count + 2)
+    images = math.sqrt(error * (1 - error) / count)
     seeds = (outcome.spread or 0) / math.sqrt(len(outcome.errors))
     return max(images, seeds)
