@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     programs.take_no_arguments(arguments)
     # The processes that train need them.
     tf.config.set_visible_devices([], "GPU")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
     search = _search_from_flags(flags.FLAGS)
     child = Child()
     try:
@@ -86,6 +86,12 @@ def main(arguments: list[str]) -> int:
         return 1
     finally:
         child.close()
+
+
+def _interrupt(*_):
+    """Treats SIGTERM as Ctrl-C, once: saving comes next."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _search_from_flags(values) -> Search:
