@@ -19,8 +19,8 @@ import tensorflow as tf
 from absl import flags
 
 from trainers import programs, recipe_flags, tune_report, tune_space
+from trainers.run_child import Child
 from trainers.run_folder import locked
-from trainers.tune_child import Child
 from trainers.tune_oracles import OBJECTIVE, TUNERS, make_oracle
 from trainers.tune_trials import Search
 

@@ -13,8 +13,8 @@ import keras_tuner as kt
 
 from trainers import tune_space
 from trainers.recipe import Recipe, differences
+from trainers.run_child import read_result
 from trainers.run_folder import RunFolder, written_atomically
-from trainers.tune_child import read_result
 from trainers.tune_space import Axis
 
 # So many trials that fail alike before any succeeds say: it is the setup.

@@ -1,7 +1,7 @@
-"""The process that trains the runs of a search, one after the other.
+"""The process that trains the runs of another program, one after the other.
 
-It is apart from the search, so that the out-of-memory killer or a crash costs
-one trial; and it is kept for the next run, since TensorFlow takes seconds to
+It is apart from the program, so that the out-of-memory killer or a crash costs
+one run; and it is kept for the next run, since TensorFlow takes seconds to
 start. It reads tasks as lines of JSON and answers each with one.
 """
 
@@ -10,6 +10,7 @@ import dataclasses
 import gc
 import json
 import os
+import pathlib
 import queue
 import signal
 import subprocess
@@ -28,18 +29,18 @@ from trainers.run_folder import RunFolder, agreement_losses
 from trainers.runs import start_from
 
 RESULT = "result.json"
-_COMMAND = (sys.executable, "-m", "trainers.tune_child")
+_COMMAND = (sys.executable, "-m", "trainers.run_child")
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def read_result(folder: RunFolder) -> dict[str, Any] | None:
-    """Returns what a run of a trial left, or None where it is not over."""
+    """Returns what a run left, or None where it is not over."""
     path = folder.path / RESULT
     return json.loads(path.read_text()) if path.exists() else None
 
 
 class Child:
-    """The search's end of the process; another one follows when it dies.
+    """The program's end of the process; another one follows when it dies.
 
     Args:
         command: What to start.
@@ -51,13 +52,13 @@ class Child:
         self._fresh = True
 
     def check(self, recipe: Recipe) -> None:
-        """Refuses a recipe that cannot be trained, before any trial."""
-        reply = self._ask({"recipe": dataclasses.asdict(recipe)})
+        """Refuses a recipe that cannot be trained, before any run."""
+        reply = self.ask({"recipe": dataclasses.asdict(recipe)})
         if reply is None:
             raise ValueError(
                 "The network of this recipe must fit into memory. Received: "
                 f"variant={recipe.variant}, which ended its process "
-                f"({self._cause()}) when it was built."
+                f"({self.cause()}) when it was built."
             )
         if "refusal" in reply:
             raise ValueError(reply["refusal"])
@@ -71,19 +72,19 @@ class Child:
             "recipe": dataclasses.asdict(recipe),
             "run_dir": str(folder.path),
         }
-        result = self._ask(task)
+        result = self.ask(task)
         if result is None and not self._fresh:
             # Perhaps the runs before this one took the memory.
-            result = self._ask(task)
+            result = self.ask(task)
         if result is None:
-            result = {"failed": "died", "reason": self._cause()}
+            result = {"failed": "died", "reason": self.cause()}
             folder.write_json(folder.path / RESULT, result)
         self._fresh = False
         if "failed" in result:
             self.close()
         return result
 
-    def _ask(self, task):
+    def ask(self, task: dict[str, Any]) -> dict[str, Any] | None:
         """Returns the answer, or None where the process died over it."""
         process = self._running()
         with contextlib.suppress(BrokenPipeError):
@@ -107,12 +108,13 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                # Ctrl-C reaches the search, which ends this process itself.
+                # Ctrl-C reaches the program, which ends this process itself.
                 start_new_session=True,
             )
         return self._process
 
-    def _cause(self):
+    def cause(self) -> str:
+        """Says why the process died."""
         code = self._process.returncode
         if code == -signal.SIGKILL:
             return "killed, most likely because memory ran out (SIGKILL)"
@@ -132,16 +134,18 @@ class Child:
         process.communicate()
 
 
-def main() -> None:
-    """Answers tasks until the search is gone."""
+def serve(trainer: "Trainer") -> None:
+    """Answers tasks until the program is gone."""
     # What libraries print must not look like an answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    # Where memory runs out, this process goes, not the one that waits for it.
+    with contextlib.suppress(OSError):
+        pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
     # Every run has functions of its own, which TensorFlow takes for an error.
     tf.get_logger().setLevel("ERROR")
     tasks: queue.Queue = queue.Queue()
     threading.Thread(target=_listen, args=(sys.stdin, tasks)).start()
-    trainer = _Trainer()
     while True:
         answers.write(json.dumps(trainer.answer(tasks.get())) + "\n")
         answers.flush()
@@ -150,17 +154,18 @@ def main() -> None:
 def _listen(lines: TextIO, tasks: queue.Queue):
     for line in lines:
         tasks.put(json.loads(line))
-    # The search is gone, perhaps killed: train no orphan.
+    # The program is gone, perhaps killed: train no orphan.
     os._exit(0)
 
 
-class _Trainer:
+class Trainer:
     """Trains in this process; keeps the data set for the next run."""
 
     def __init__(self):
         self._loaded = None
 
-    def answer(self, task):
+    def answer(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Trains a recipe in `run_dir`; without one, checks the recipe."""
         try:
             if "run_dir" not in task:
                 return self._check(task["recipe"])
@@ -173,7 +178,7 @@ class _Trainer:
 
     def _check(self, fields):
         try:
-            self._loop(make_recipe(fields), None)
+            self.loop(make_recipe(fields), None)
         except (ValueError, OSError) as refusal:
             return {"refusal": str(refusal)}
         return {}
@@ -181,21 +186,38 @@ class _Trainer:
     def _run(self, recipe, folder):
         recipe.save(folder.config)
         try:
-            loop = self._loop(recipe, folder)
+            loop = self.loop(recipe, folder)
             if not loop.run():
                 return {"stopped": True}
-            result = _result(loop)
-        except Exception as trouble:  # whatever it was, the search goes on
-            result = _failure(trouble)
+            result = self.result(loop)
+        except Exception as trouble:  # whatever it was, the program goes on
+            result = failure(trouble)
         folder.write_json(folder.path / RESULT, result)
         folder.clean_checkpoints()
         return result
 
-    def _loop(self, recipe, folder):
-        loop = Loop(recipe, self._dataset(recipe), folder, quiet=True)
+    def loop(self, recipe: Recipe, folder: RunFolder | None) -> Loop:
+        """Returns the loop of a recipe, ready to run."""
+        loop = Loop(
+            recipe,
+            self._dataset(recipe),
+            folder,
+            callbacks=self.callbacks(recipe, folder),
+            quiet=True,
+        )
         if recipe.init_from:
             start_from(loop.model, recipe.init_from)
         return loop
+
+    def callbacks(
+        self, recipe: Recipe, folder: RunFolder | None
+    ) -> list[keras.callbacks.Callback]:
+        """Returns what watches a run."""
+        return []
+
+    def result(self, loop: Loop) -> dict[str, Any]:
+        """Returns what a finished run gave."""
+        return validation_result(loop)
 
     def _dataset(self, recipe):
         key = (recipe.dataset, recipe.data_dir, recipe.image_size)
@@ -205,7 +227,8 @@ class _Trainer:
         return self._loaded[1]
 
 
-def _result(loop):
+def validation_result(loop: Loop) -> dict[str, Any]:
+    """Says what a finished run gave on the data it was selected on."""
     if not all(np.isfinite(w).all() for w in loop.model.get_weights()):
         raise Diverged("The last step left weights that are no numbers.")
     history = loop.state.history
@@ -219,7 +242,8 @@ def _result(loop):
     }
 
 
-def _failure(trouble):
+def failure(trouble: Exception) -> dict[str, Any]:
+    """Says why a run came to nothing."""
     if isinstance(trouble, Diverged):
         return {"failed": "diverged", "reason": trouble.finding}
     kind = type(trouble).__name__
@@ -228,4 +252,4 @@ def _failure(trouble):
 
 
 if __name__ == "__main__":
-    main()
+    serve(Trainer())
