@@ -127,6 +127,7 @@ class Loop:
                 f"batch_size={recipe.batch_size}, {self.train.num_examples} "
                 "training images after the validation split."
             )
+        self.steps = min(self.steps, recipe.steps_per_epoch or self.steps)
 
     def _class_weights(self):
         classes = self.dataset.num_classes
@@ -174,6 +175,7 @@ class Loop:
             wish = tf.constant(self.stopping)
             reports.append(self._train_step(images, labels, wish))
             state.step += 1
+            self._callbacks.on_train_batch_end(state.step - 1)
             # Several processes stop together, where they read together.
             stop = self.stopping and not self._together
             if len(reports) < _STEPS_PER_READ and not stop:
@@ -205,7 +207,7 @@ class Loop:
                 drop_remainder=True,
                 num_shards=num_shards,
                 shard_index=shard_index,
-            )
+            ).take(self.steps - state.step)
 
         return distribute(self.strategy, shard)
 

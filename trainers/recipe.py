@@ -49,6 +49,9 @@ class Recipe:
     data_dir: str | None = _flag(None, "Folder with NAME.npz or tfds data.")
     image_size: int | None = _flag(None, "Fit the images to this side first.")
     epochs: int = _flag(600, "Passes over the training data.")
+    steps_per_epoch: int | None = _flag(
+        None, "End each pass after so many steps; default: all images once."
+    )
     batch_size: int = _flag(128, "Global batch, over all devices.")
     optimizer: str = _flag("adam", "adam, sgd, rmsprop or any of Keras.")
     learning_rate: float = _flag(1e-4, "Learning rate at the start.")
@@ -116,7 +119,9 @@ class Recipe:
         _check_range("validation_fraction", share, 0 < share < 1)
         ramp = self.agreement_ramp
         _check_range("agreement_ramp", ramp, 0 <= ramp <= 1)
-        for name in ("limit_train", "image_size", "patience"):
+        for name in (
+            "limit_train", "image_size", "patience", "steps_per_epoch"
+        ):  # fmt: skip
             value = getattr(self, name)
             _check_range(name, value, value is None or value >= 1)
         clip, ema = self.clip_norm, self.ema

@@ -203,6 +203,7 @@ def test_a_refusal_is_one_line_and_writes_nothing(flags, message, tmp_path):
         (["--epochs=0"], "`epochs` is out of its range.*Received"),
         (["--batch_size=0"], "`batch_size` is out.*Received"),
         (["--seed=-1"], "`seed` is out.*Received"),
+        (["--steps_per_epoch=0"], "`steps_per_epoch` is out.*Received"),
         (["--learning_rate=0"], "`learning_rate` is out.*Received"),
         (["--validation_fraction=1"], "`validation_fraction`.*Received"),
         (["--agreement_ramp=2"], "`agreement_ramp` is out.*Received"),

@@ -216,3 +216,27 @@ def test_the_learning_rate_drops_at_the_paper_s_fractions(recipe, stripes):
 def test_a_batch_larger_than_the_data_is_refused(recipe, stripes):
     with pytest.raises(ValueError, match="`batch_size` must not.*Received"):
         Loop(recipe(batch_size=1000), stripes, None, quiet=True)
+
+
+def test_short_epochs_see_other_images_and_end_the_schedule(recipe, stripes):
+    """Nine steps make a whole epoch; the images of four differ each time."""
+    seen = []
+
+    class Watch(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            seen.append(batch)
+
+    short = recipe(epochs=3, steps_per_epoch=4, schedule="cosine")
+    loop, finished = train(short, stripes, callbacks=[Watch()])
+    assert finished
+    assert seen == [0, 1, 2, 3] * 3
+    assert loop.state.history[-1]["learning_rate"] == pytest.approx(0, abs=1e-9)
+    orders = []
+    for epoch in range(2):
+        loop.state.epoch = epoch
+        labels = [labels.numpy() for _, labels in loop._epoch_batches()]
+        orders.append(np.concatenate(labels))
+    assert len(orders[0]) == 4 * 24
+    assert not np.array_equal(*orders)
+    whole, _ = train(recipe(epochs=1, steps_per_epoch=100), stripes)
+    assert whole.steps == 9
