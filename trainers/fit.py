@@ -6,24 +6,20 @@ two cores. The same command on the same --run_dir goes on where it stopped.
 
 import json
 import pathlib
-import platform
 import sys
 import time
 
-import keras
-import numpy as np
 import tensorflow as tf
 from absl import flags
 
-import encapnet_tf
 from encapnet_tf.data import load
 from trainers import plots, programs, recipe_flags
 from trainers.devices import STRATEGIES, make_strategy, num_processes
-from trainers.evaluation import scores_and_labels, summarise_test
 from trainers.loop import Diverged, Loop
 from trainers.recipe import Recipe, differences, read_recipe
-from trainers.run_folder import RunFolder, written_atomically
-from trainers.runs import start_from
+from trainers.run_folder import RunFolder
+from trainers.runs import finish_run, start_from
+from trainers.step_cost import count_parameters
 from trainers.tables import error_sentence
 
 flags.DEFINE_string(
@@ -104,19 +100,14 @@ def _train(recipe, dataset, folder, loop):
     if not finished:
         print(f"Stopped; the same command goes on. Run folder: {folder.path}")
         return 0
-    model = loop.single_model()
-    with written_atomically(folder.model) as path:
-        model.save(path)
-    summary = _summarise(recipe, dataset, loop, model)
-    folder.write_json(folder.summary, summary)
-    folder.clean_checkpoints()
-    _report(folder, summary)
+    _report(folder, finish_run(loop, folder))
     return 0
 
 
 def _announce(recipe, dataset, folder, loop):
     print(
-        f"{recipe.variant}, {_count_trainable(loop.model):,} parameters, on "
+        f"{recipe.variant}, {count_parameters(loop.model).trainable:,} "
+        "parameters, on "
         f"{dataset.name}: "
         f"{loop.train.num_examples:,} training, "
         f"{loop.validation.num_examples:,} validation and "
@@ -124,38 +115,6 @@ def _announce(recipe, dataset, folder, loop):
         f"{dataset.num_classes} classes.\nRun folder: {folder.path}",
         flush=True,
     )
-
-
-def _summarise(recipe: Recipe, dataset, loop: Loop, model) -> dict:
-    crops = recipe.multi_crop
-    if crops is None:
-        crops = recipe.augmentation != "none"
-    scores, labels = scores_and_labels(
-        model, dataset.test, crops=crops, flip=loop.flip
-    )
-    seconds = sum(row["seconds"] for row in loop.state.history)
-    images = loop.steps * recipe.batch_size * loop.state.epoch
-    return summarise_test(scores, labels) | {
-        "multi_crop": crops,
-        "validation_error": loop.validation_error,
-        "epochs": loop.state.epoch,
-        "train_seconds": round(seconds, 1),
-        "images_per_second": round(images / max(seconds, 1e-9), 1),
-        "parameters": _count_trainable(model),
-        "seed": recipe.seed,
-        "class_names": list(dataset.class_names),
-        "image_shape": list(dataset.image_shape),
-        "versions": {
-            "encapnet_tf": encapnet_tf.__version__,
-            "tensorflow": tf.__version__,
-            "keras": keras.__version__,
-            "python": platform.python_version(),
-        },
-    }
-
-
-def _count_trainable(model):
-    return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
 
 
 def _report(folder: RunFolder, summary: dict) -> None:

@@ -1,14 +1,20 @@
-"""Loading a finished run, or starting from one."""
+"""Finishing a run, loading one, or starting from one."""
 
 import json
 import os
+import platform
 from dataclasses import dataclass
 from typing import Any
 
 import keras
+import tensorflow as tf
 
+import encapnet_tf
+from trainers.evaluation import scores_and_labels, summarise_test
+from trainers.loop import Loop
 from trainers.recipe import Recipe, make_recipe, read_recipe
-from trainers.run_folder import RunFolder
+from trainers.run_folder import RunFolder, written_atomically
+from trainers.step_cost import count_parameters
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,57 @@ def load_run(run_dir: str | os.PathLike) -> Run:
             f"{folder.summary} with {len(summary['class_names'])} classes."
         )
     return Run(folder, recipe, model, summary)
+
+
+def finish_run(loop: Loop, folder: RunFolder) -> dict[str, Any]:
+    """Tests a trained network, once, and leaves a finished run.
+
+    Args:
+        loop: A loop that has run to its end.
+        folder: The run's folder.
+
+    Returns:
+        The content of `summary.json`.
+    """
+    model = loop.single_model()
+    with written_atomically(folder.model) as path:
+        model.save(path)
+    summary = _summarise(loop, model)
+    folder.write_json(folder.summary, summary)
+    folder.clean_checkpoints()
+    return summary
+
+
+def _summarise(loop, model):
+    recipe, dataset = loop.recipe, loop.dataset
+    crops = recipe.multi_crop
+    if crops is None:
+        crops = recipe.augmentation != "none"
+    scores, labels = scores_and_labels(
+        model, dataset.test, crops=crops, flip=loop.flip
+    )
+    seconds = sum(row["seconds"] for row in loop.state.history)
+    images = loop.steps * recipe.batch_size * loop.state.epoch
+    parameters = count_parameters(model)
+    return summarise_test(scores, labels) | {
+        "multi_crop": crops,
+        "validation_error": loop.validation_error,
+        "epochs": loop.state.epoch,
+        "images_seen": images,
+        "train_seconds": round(seconds, 1),
+        "images_per_second": round(images / max(seconds, 1e-9), 1),
+        "parameters": parameters.trainable,
+        "inference_parameters": parameters.inference,
+        "seed": recipe.seed,
+        "class_names": list(dataset.class_names),
+        "image_shape": list(dataset.image_shape),
+        "versions": {
+            "encapnet_tf": encapnet_tf.__version__,
+            "tensorflow": tf.__version__,
+            "keras": keras.__version__,
+            "python": platform.python_version(),
+        },
+    }
 
 
 def start_from(model: keras.Model, run_dir: str) -> None:
