@@ -229,8 +229,7 @@ class Trainer:
 
 def validation_result(loop: Loop) -> dict[str, Any]:
     """Says what a finished run gave on the data it was selected on."""
-    if not all(np.isfinite(w).all() for w in loop.model.get_weights()):
-        raise Diverged("The last step left weights that are no numbers.")
+    refuse_bad_weights(loop.model)
     history = loop.state.history
     losses = agreement_losses(history[-1]).values()
     return {
@@ -240,6 +239,12 @@ def validation_result(loop: Loop) -> dict[str, Any]:
         "epochs": len(history),
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
+
+
+def refuse_bad_weights(model: keras.Model) -> None:
+    """Labels alone could make a network of no numbers look good."""
+    if not all(np.isfinite(w).all() for w in model.get_weights()):
+        raise Diverged("The last step left weights that are no numbers.")
 
 
 def failure(trouble: Exception) -> dict[str, Any]:

@@ -8,7 +8,6 @@ never read. The same command on the same --tune_dir goes on where it stopped.
 
 import os
 import pathlib
-import signal
 import statistics
 import sys
 import time
@@ -63,7 +62,7 @@ def main(arguments: list[str]) -> int:
     programs.take_no_arguments(arguments)
     # The processes that train need them.
     tf.config.set_visible_devices([], "GPU")
-    signal.signal(signal.SIGTERM, _interrupt)
+    programs.interrupt_on_sigterm()
     search = _search_from_flags(flags.FLAGS)
     child = Child()
     try:
@@ -86,12 +85,6 @@ def main(arguments: list[str]) -> int:
         return 1
     finally:
         child.close()
-
-
-def _interrupt(*_):
-    """Treats SIGTERM as Ctrl-C, once: saving comes next."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def _search_from_flags(values) -> Search:
