@@ -48,8 +48,8 @@ def _draw_ours(axis, place, outcome):
     label = "ours: mean, every seed" if place == 0 else None
     if outcome.error is None:
         axis.text(
-            0.5, place, f"  {outcome.status}", va="center", color=GREY,
-            fontsize=9,
+            0.01, place, outcome.status, va="center", color=GREY, fontsize=9,
+            transform=axis.get_yaxis_transform(),
         )  # fmt: skip
         # So that a first row without error has its legend as well.
         axis.plot([], [], "o", color=BLUE, label=label)
@@ -57,6 +57,7 @@ def _draw_ours(axis, place, outcome):
     axis.errorbar(
         100 * outcome.error, place, xerr=100 * (outcome.spread or 0) or None,
         fmt="o", color=BLUE, markersize=8, capsize=4, zorder=4, label=label,
+        clip_on=False,
     )  # fmt: skip
     seeds = [100 * error for error in outcome.errors.values()]
     axis.plot(
