@@ -192,13 +192,14 @@ def _each(
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         # Not all at once: pictures from tfds bring their content.
         while chunk := list(itertools.islice(pictures, _CHUNK)):
-            found.extend(pool.map(guarded, chunk))
-            if room is not None and len(found) > room:
+            # Before any of them is decoded.
+            if room is not None and len(found) + len(chunk) > room:
                 raise ValueError(
                     f"An .npz file may hold {room:,} pictures of this size. "
                     "Received: more. Let --out be a folder, or make "
                     "--image_size or --num_classes smaller."
                 )
+            found.extend(pool.map(guarded, chunk))
     return found
 
 

@@ -54,7 +54,8 @@ class Picture(NamedTuple):
         try:
             with Image.open(io.BytesIO(self.content())) as image:
                 return to_rgb(ImageOps.exif_transpose(image))
-        except (OSError, ValueError, SyntaxError) as problem:
+        except (OSError, ValueError, SyntaxError,
+                Image.DecompressionBombError) as problem:  # fmt: skip
             raise OSError(f"Cannot decode {self.name}: {problem}") from problem
 
 
@@ -144,9 +145,8 @@ class ImageNet:
     def _objects(self, part, label, name):
         if self._boxes is None:
             return []
-        places = (self._boxes / part / label, self._boxes / label, self._boxes)
-        for place in places:
-            path = place / f"{name}.xml"
+        for place in (f"{part}/{label}", part, label, ""):
+            path = self._boxes / place / f"{name}.xml"
             if path.is_file():
                 return read_objects(path)
         return []
