@@ -140,8 +140,8 @@ def test_a_classifier_says_what_is_hard(root, tmp_path):
         "--num_classes=2", "--white=255",
     )  # fmt: skip
     assert read_accuracies(out / "classes.csv") == {"n02": 0.0, "n04": 0.0}
+    keras.Model(inputs, keras.layers.Dense(3)(mean)).save(path)
     with pytest.raises(ValueError, match="each of the 4 classes. Received"):
-        keras.Model(inputs, keras.layers.Dense(3)(mean)).save(path)
         build(f"--imagenet={root}", f"--model={path}", f"--out={out}")
 
 
