@@ -3,6 +3,7 @@
 Each run has a process of its own, so that its memory can be told.
 """
 
+import dataclasses
 import sys
 from typing import Any
 
@@ -23,6 +24,8 @@ from trainers.runs import finish_run
 from trainers.step_clock import StepClock
 
 COMMAND = (sys.executable, "-m", "trainers.reproduce_child")
+# Only the clock ends a run that is timed.
+_ENDLESS = 10**6
 # Timed steps that are enough, once the time is over.
 _LEAST_STEPS = 3
 
@@ -41,9 +44,11 @@ class Reproducer(Trainer):
             return failure(trouble)
 
     def _measure(self, recipe, seconds):
-        loop = self.loop(recipe, None)
+        loop = self.loop(dataclasses.replace(recipe, epochs=_ENDLESS), None)
         self._clock.stop_after(seconds, loop)
         loop.run()
+        if not self._clock.is_over:
+            return {"stopped": True}
         return {
             "seconds_per_step": self._clock.seconds_per_step,
             "steps": loop.steps,
@@ -83,6 +88,7 @@ class Reproducer(Trainer):
 class _StoppingClock(StepClock):
     """A clock that can end the run it watches."""
 
+    is_over = False
     _loop = None
 
     def stop_after(self, seconds: float, loop: Loop) -> None:
@@ -93,7 +99,8 @@ class _StoppingClock(StepClock):
         super().on_train_batch_end(batch, logs)
         if self._loop and self.steps >= _LEAST_STEPS:
             done = self.steps * self.seconds_per_step
-            self._loop.stopping = done >= self._seconds
+            self.is_over = done >= self._seconds
+            self._loop.stopping |= self.is_over
 
 
 if __name__ == "__main__":
