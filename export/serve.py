@@ -1,0 +1,132 @@
+"""Serves an exported model: `python -m export.serve --model=exported/encapnet`.
+
+TensorFlow Serving's REST protocol (`POST /v1/models/NAME:predict`), a page at
+`/`, `/healthz` and `/metrics`. A newer version that appears in the folder is
+taken up while the server runs.
+"""
+
+import pathlib
+import signal
+import socket
+import warnings
+
+import uvicorn
+from absl import flags
+from PIL import Image
+
+from export.serving import Limits, ServedModel, create_app
+from export.serving.access_log import log_to_stderr
+from export.serving.connections import PatientConnection
+from trainers import programs
+
+_POLL_SECONDS = 2
+_DEFAULT = Limits()
+
+flags.DEFINE_string("model", None, "The folder `python -m export` wrote.")
+flags.DEFINE_string("name", None, "The model's name; by default the folder's.")
+flags.DEFINE_string("host", "127.0.0.1", "Address; 0.0.0.0 for all.")
+flags.DEFINE_integer("port", 8501, "Port; 0 takes a free one.", 0, 65535)
+flags.DEFINE_integer(
+    "max_batch", _DEFAULT.max_batch, "Images computed together.", 1, 1024
+)
+flags.DEFINE_float(
+    "batch_timeout_ms",
+    _DEFAULT.batch_timeout_ms,
+    "How long a batch waits for more images.",
+    0,
+    10_000,
+)
+flags.DEFINE_integer(
+    "max_images", _DEFAULT.max_images, "Images in one request.", 1
+)
+flags.DEFINE_float(
+    "max_megabytes", _DEFAULT.max_megabytes, "Body of one request.", 0
+)
+flags.DEFINE_float(
+    "max_megapixels",
+    _DEFAULT.max_megapixels,
+    "Encoded images of one request, all together.",
+    0,
+)
+flags.DEFINE_integer(
+    "max_queue",
+    _DEFAULT.max_queue,
+    "Requests under way; more are answered with 429.",
+    1,
+    4096,
+)
+flags.DEFINE_float(
+    "timeout_s",
+    _DEFAULT.timeout_s,
+    "Seconds for a body to arrive, and again for its answer.",
+    0.1,
+)
+FLAGS = flags.FLAGS
+
+
+def main(arguments: list[str]) -> int:
+    """Serves until SIGTERM or Ctrl-C."""
+    programs.take_no_arguments(arguments)
+    if not FLAGS.model:
+        raise ValueError(
+            "`--model` must name a folder that `python -m export` wrote. "
+            "Received: nothing. Try --model=exported/encapnet."
+        )
+    folder = pathlib.Path(FLAGS.model)
+    limits = Limits(**{name: FLAGS[name].value for name in vars(_DEFAULT)})
+    listener = _listen(FLAGS.host, FLAGS.port)
+    log_to_stderr()
+    # Sizes are checked, and refused with a message, in serving/images.py.
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+    name = FLAGS.name or folder.resolve().name
+    model = ServedModel(folder, name, limits)
+    model.watch(_POLL_SECONDS)
+    host, port = listener.getsockname()[:2]
+    where = f"[{host}]" if ":" in host else host
+    print(
+        f"serving {name} version {model.current.number} "
+        f"at http://{where}:{port}/ (Ctrl-C stops)",
+        flush=True,
+    )
+    _serve(create_app(model, limits), listener, limits)
+    model.stop()
+    return 0
+
+
+def _listen(host, port):
+    """Takes the port before the model is loaded, so that a no comes early."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as problem:
+        raise ValueError(
+            "`--host` and `--port` must be free to listen on. Received: "
+            f"--host={host} --port={port} ({problem.strerror}). "
+            "Try another port."
+        ) from None
+    return listener
+
+
+def _serve(app, listener, limits):
+    """Runs uvicorn; a signal lets the requests under way finish."""
+    config = uvicorn.Config(
+        app,
+        http=PatientConnection,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(limits.timeout_s) + 1,
+    )
+    # Uvicorn raises the signal again once it has finished.
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    try:
+        uvicorn.Server(config).run([listener])
+    except KeyboardInterrupt:
+        return
+
+
+if __name__ == "__main__":
+    programs.run(main)
