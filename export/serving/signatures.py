@@ -10,14 +10,16 @@ from export.serving.images import check_headers, no_image
 from export.serving.limits import Limits, Refusal
 from export.serving.protocol import DEFAULT_SIGNATURE
 
+# The input of encoded images.
+IMAGE_BYTES = "image_bytes"
+# A tf.function of the SavedModel: encoded images to those of the default.
+_DECODER = "decode"
 # Each batch is computed by all cores; a second one would only compete.
 _BATCH_THREADS = 1
 # Requests are counted, and refused, before they come here.
 _MAX_ENQUEUED_BATCHES = 100_000
-# A tf.function of the SavedModel: encoded images to those of serving_default.
-_DECODER = "decode"
-# The input of encoded images.
-IMAGE_BYTES = "image_bytes"
+
+Arrays = Mapping[str, np.ndarray]
 
 
 class Outputs(NamedTuple):
@@ -35,37 +37,49 @@ class Outputs(NamedTuple):
 class Signature:
     """A signature, run as it is.
 
+    Made while a graph is being built, called once a session runs it.
+
     Args:
         function: The signature's concrete function.
     """
 
     def __init__(self, function: Callable):
-        self._function = function
         self.inputs: dict[str, tf.TensorSpec] = dict(
             function.structured_input_signature[1]
         )
-
-    def prepare(self, inputs: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
-        """Does what concerns this request alone, before others join it."""
-        return {
-            name: tf.constant(value, self.inputs[name].dtype)
-            for name, value in inputs.items()
+        self._feeds = {
+            name: tf.compat.v1.placeholder(spec.dtype, spec.shape)
+            for name, spec in self.inputs.items()
         }
+        self._fetches = self._compute(function)
 
-    def run(self, prepared: Mapping[str, tf.Tensor]) -> Outputs:
+    def bind(self, session: tf.compat.v1.Session) -> None:
+        """Makes the signature ready to be called."""
+        self._call = session.make_callable(
+            self._fetches, list(self._feeds.values())
+        )
+
+    def prepare(self, inputs: Arrays) -> Arrays:
+        """Does what concerns this request alone, before others join it."""
+        return inputs
+
+    def run(self, prepared: Arrays) -> Outputs:
         """Computes the outputs."""
         try:
-            outputs = self._function(**prepared)
+            arrays = self._call(*(prepared[name] for name in self._feeds))
         except tf.errors.InvalidArgumentError:
             raise Refusal(
                 400,
                 "The model cannot compute with these values of: "
                 f"{', '.join(prepared)}.",
             ) from None
-        return Outputs({k: v.numpy() for k, v in outputs.items()}, None)
+        return Outputs(arrays, None)
 
     def warm_up(self, batch_sizes: list[int]) -> None:
         """Nothing is known of the values that it takes."""
+
+    def _compute(self, function):
+        return dict(function(**self._feeds))
 
 
 class BatchedSignature(Signature):
@@ -73,67 +87,59 @@ class BatchedSignature(Signature):
 
     Args:
         function: The signature's concrete function.
-        name: Unlike any other's in this process: equal names share a queue.
         limits: Of the batches.
     """
 
-    def __init__(self, function: Callable, name: str, limits: Limits):
+    def __init__(self, function: Callable, limits: Limits):
+        self._limits = limits
         super().__init__(function)
-        ((self._input, spec),) = self.inputs.items()
-        self._outputs = sorted(function.structured_outputs)
-        self._spec = spec
-
-        # With every size allowed, nothing is padded; longer requests are cut.
-        @tf.nondifferentiable_batch_function(
-            num_batch_threads=_BATCH_THREADS,
-            max_batch_size=max(limits.max_images, limits.max_batch),
-            batch_timeout_micros=int(1000 * limits.batch_timeout_ms),
-            allowed_batch_sizes=list(range(1, limits.max_batch + 1)),
-            max_enqueued_batches=_MAX_ENQUEUED_BATCHES,
-            autograph=False,
-        )
-        def compute(values):
-            outputs = function(**{self._input: values})
-            size = tf.shape(values)[0]
-            sizes = tf.fill([size], size)
-            return [*(outputs[k] for k in self._outputs), sizes]
-
-        @tf.function(input_signature=[spec], autograph=False)
-        def run(values):
-            with tf.name_scope(name):
-                return compute(values)
-
-        self._run = run.get_concrete_function()
 
     @staticmethod
     def suits(function: Callable) -> bool:
         """Whether rows of the only input become rows of every output."""
         inputs = list(function.structured_input_signature[1].values())
-        shapes = [
-            spec.shape
-            for spec in [*inputs, *function.structured_outputs.values()]
-        ]
+        outputs = list(function.structured_outputs.values())
         return (
             len(inputs) == 1
             and inputs[0].dtype != tf.string
-            and all(shape.rank and shape[0] is None for shape in shapes)
+            and all(x.shape.rank and x.shape[0] is None for x in outputs)
+            and inputs[0].shape.rank is not None
+            and inputs[0].shape[:1].as_list() == [None]
             and inputs[0].shape[1:].is_fully_defined()
         )
 
-    def run(self, prepared: Mapping[str, tf.Tensor]) -> Outputs:
+    def run(self, prepared: Arrays) -> Outputs:
         """Computes the outputs, together with those of other threads."""
-        *outputs, sizes = self._run(prepared[self._input])
-        arrays = (output.numpy() for output in outputs)
-        return Outputs(
-            dict(zip(self._outputs, arrays, strict=True)),
-            int(sizes.numpy().max()),
-        )
+        arrays, sizes = super().run(prepared).arrays
+        return Outputs(arrays, int(sizes.max()))
 
     def warm_up(self, batch_sizes: list[int]) -> None:
         """Computes zeros, so that no client waits for first times."""
+        ((name, spec),) = self.inputs.items()
         for size in batch_sizes:
-            zeros = tf.zeros([size, *self._spec.shape[1:]], self._spec.dtype)
-            self.run({self._input: zeros})
+            shape = (size, *spec.shape[1:])
+            self.run({name: np.zeros(shape, spec.dtype.as_numpy_dtype)})
+
+    def _compute(self, function):
+        ((name, values),) = self._feeds.items()
+        outputs = sorted(function.structured_outputs)
+
+        # With every size allowed, nothing is padded; longer requests are cut.
+        @tf.nondifferentiable_batch_function(
+            num_batch_threads=_BATCH_THREADS,
+            max_batch_size=max(self._limits.max_images, self._limits.max_batch),
+            batch_timeout_micros=int(1000 * self._limits.batch_timeout_ms),
+            allowed_batch_sizes=list(range(1, self._limits.max_batch + 1)),
+            max_enqueued_batches=_MAX_ENQUEUED_BATCHES,
+            autograph=False,
+        )
+        def compute(values):
+            tensors = function(**{name: values})
+            size = tf.shape(values)[0]
+            return [*(tensors[key] for key in outputs), tf.fill([size], size)]
+
+        *tensors, sizes = compute(values)
+        return dict(zip(outputs, tensors, strict=True)), sizes
 
 
 class DecodingSignature(Signature):
@@ -153,53 +159,50 @@ class DecodingSignature(Signature):
         images: BatchedSignature,
         max_megapixels: float,
     ):
-        super().__init__(function)
         self._decode = decode
         self._images = images
         self._max_megapixels = max_megapixels
+        super().__init__(function)
 
-    def prepare(self, inputs: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
+    def prepare(self, inputs: Arrays) -> Arrays:
         """Decodes the images by the SavedModel's own graph."""
         ((name, spec),) = self._images.inputs.items()
         encoded = inputs[IMAGE_BYTES]
         cover = (spec.shape[1], spec.shape[2])
         check_headers(IMAGE_BYTES, encoded, self._max_megapixels, cover)
         try:
-            return {name: self._decode(tf.constant(encoded, tf.string))}
+            return {name: self._call(encoded)}
         except tf.errors.InvalidArgumentError:
             raise no_image(IMAGE_BYTES) from None
 
-    def run(self, prepared: Mapping[str, tf.Tensor]) -> Outputs:
+    def run(self, prepared: Arrays) -> Outputs:
         """Computes the outputs, together with those of other threads."""
         return self._images.run(prepared)
 
+    def _compute(self, function):
+        return self._decode(self._feeds[IMAGE_BYTES])
 
-def signatures_of(
-    loaded: Any, name: str, limits: Limits
-) -> dict[str, Signature]:
+
+def signatures_of(loaded: Any, limits: Limits) -> dict[str, Signature]:
     """Returns the signatures of a SavedModel by name, batched where possible.
 
     Args:
-        loaded: What `tf.saved_model.load` returned.
-        name: Unlike that of any other SavedModel in this process.
+        loaded: What `tf.saved_model.load` returned in the present graph.
         limits: Of batches and images.
     """
-    signatures = {}
-    for key, function in loaded.signatures.items():
-        signatures[key] = (
-            BatchedSignature(function, f"{name}_{key}", limits)
-            if BatchedSignature.suits(function)
-            else Signature(function)
+    functions = dict(loaded.signatures)
+    signatures: dict[str, Signature] = {}
+    for name, function in functions.items():
+        suits = BatchedSignature.suits(function)
+        signatures[name] = (
+            BatchedSignature(function, limits) if suits else Signature(function)
         )
     decode = getattr(loaded, _DECODER, None)
     default = signatures.get(DEFAULT_SIGNATURE)
     if decode is not None and isinstance(default, BatchedSignature):
-        for key, signature in signatures.items():
-            if list(signature.inputs) == [IMAGE_BYTES]:
-                signatures[key] = DecodingSignature(
-                    loaded.signatures[key],
-                    decode,
-                    default,
-                    limits.max_megapixels,
+        for name, function in functions.items():
+            if list(signatures[name].inputs) == [IMAGE_BYTES]:
+                signatures[name] = DecodingSignature(
+                    function, decode, default, limits.max_megapixels
                 )
     return signatures

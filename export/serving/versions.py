@@ -1,6 +1,5 @@
 """One version of a model: a folder with a number for its name."""
 
-import itertools
 import pathlib
 import re
 
@@ -13,7 +12,6 @@ from export.serving.protocol import DEFAULT_SIGNATURE
 from export.serving.signatures import signatures_of
 
 _MAX_SAMPLES = 10
-_loads = itertools.count()
 
 
 class Version:
@@ -26,19 +24,27 @@ class Version:
 
     def __init__(self, folder: pathlib.Path, limits: Limits):
         self.number = int(folder.name)
-        self._loaded = tf.saved_model.load(str(folder))
-        # The number may come again, for another model: count the loads.
-        name = f"version_{self.number}_load_{next(_loads)}"
-        self.signatures = signatures_of(self._loaded, name, limits)
+        # A graph and a session of its own end with it. In TensorFlow's eager
+        # runtime a batch function would stay in memory, weights and all.
+        with tf.Graph().as_default() as graph:
+            loaded = tf.saved_model.load(str(folder))
+            self.signatures = signatures_of(loaded, limits)
+            start = (
+                tf.compat.v1.global_variables_initializer(),
+                tf.compat.v1.tables_initializer(),
+            )
         if not self.signatures:
             raise ValueError(
                 "A version needs at least one signature. "
                 f"Received: none in {folder}. Export it again."
             )
+        self._session = tf.compat.v1.Session(graph=graph)
+        self._session.run(start)
         self.signature_defs = _signature_defs(folder)
         self.labels = _labels(folder)
         self.samples = _samples(folder)
         for signature in self.signatures.values():
+            signature.bind(self._session)
             signature.warm_up([1, limits.max_batch])
 
     @property
