@@ -20,6 +20,7 @@ from export.serving.connections import PatientConnection
 from trainers import programs
 
 _POLL_SECONDS = 2
+_BACKLOG = 1024
 _DEFAULT = Limits()
 
 flags.DEFINE_string("model", None, "The folder `python -m export` wrote.")
@@ -74,13 +75,14 @@ def main(arguments: list[str]) -> int:
         )
     folder = pathlib.Path(FLAGS.model)
     limits = Limits(**{name: FLAGS[name].value for name in vars(_DEFAULT)})
-    listener = _listen(FLAGS.host, FLAGS.port)
+    listener = _take(FLAGS.host, FLAGS.port)
     log_to_stderr()
     # Sizes are checked, and refused with a message, in serving/images.py.
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     name = FLAGS.name or folder.resolve().name
     model = ServedModel(folder, name, limits)
     model.watch(_POLL_SECONDS)
+    listener.listen(_BACKLOG)
     host, port = listener.getsockname()[:2]
     where = f"[{host}]" if ":" in host else host
     print(
@@ -93,10 +95,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _listen(host, port):
+def _take(host, port):
     """Takes the port before the model is loaded, so that a no comes early."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+    # asyncio turns Nagle's delay off only where the protocol is named.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
@@ -115,6 +118,7 @@ def _serve(app, listener, limits):
         app,
         http=PatientConnection,
         ws="none",
+        backlog=_BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,

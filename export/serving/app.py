@@ -51,8 +51,9 @@ def create_app(model: ServedModel, limits: Limits) -> FastAPI:
     app.add_middleware(AccessLog, metrics=metrics)
     app.add_exception_handler(Refusal, _refuse)
     app.add_exception_handler(HTTPException, _refuse_path)
-    _add_status(app, model, metrics)
+    # Routes are tried in this order.
     _add_predict(app, model, predictor, limits)
+    _add_status(app, model, metrics)
     _add_page(app, model, limits)
     return app
 

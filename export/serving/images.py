@@ -3,11 +3,15 @@
 import io
 from collections.abc import Iterable
 
+import numpy as np
 from PIL import Image
 
 from export.serving.limits import Refusal
 
 _FORMATS = ("PNG", "JPEG")
+_MODES = {1: "L", 3: "RGB"}
+# Where a PNG says how many bits each number has.
+_PNG_DEPTH = 24
 # Stands for a size that Pillow itself refuses to look at.
 _BOMB = (100_000, 100_000)
 
@@ -45,6 +49,25 @@ def check_headers(
             )
 
 
+def pixels_as_they_are(
+    images: Iterable[bytes], shape: tuple[int, int, int]
+) -> np.ndarray | None:
+    """Returns the pixels of PNGs that need neither resizing nor conversion.
+
+    There is only one way to read those, and Pillow is some ten times as fast
+    at it as TensorFlow is at starting a graph.
+
+    Args:
+        images: Encoded images.
+        shape: `(H, W, C)` of the images that the model takes.
+
+    Returns:
+        uint8 `(B, H, W, C)`, or None if not all images are of that kind.
+    """
+    pixels = [_pixels(image, *shape) for image in images]
+    return None if any(p is None for p in pixels) else np.stack(pixels)
+
+
 def no_image(name: str) -> Refusal:
     """Says that something cannot be decoded."""
     return Refusal(
@@ -64,3 +87,18 @@ def _size(name, image):
     if not (width and height):
         raise no_image(name)
     return width, height
+
+
+def _pixels(image, height, width, channels):
+    try:
+        opened = Image.open(io.BytesIO(image), formats=["PNG"])
+        if (
+            opened.size != (width, height)
+            or opened.mode != _MODES.get(channels)
+            or image[_PNG_DEPTH] != 8
+            or "transparency" in opened.info
+        ):
+            return None
+        return np.asarray(opened).reshape(height, width, channels)
+    except Exception:  # TensorFlow is to say whether it can be decoded
+        return None
