@@ -1,7 +1,6 @@
 """The training loop: one for every network, data set and strategy."""
 
 import contextlib
-import dataclasses
 import signal
 import time
 
@@ -9,7 +8,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from encapnet_tf import create_model
 from encapnet_tf.agreement import set_agreement_ramp
 from encapnet_tf.data import Dataset, batches, split_validation
 from trainers import checkpoints, objective
@@ -77,7 +75,7 @@ class Loop:
         self._split_data()
         set_policy(recipe)
         with self.strategy.scope():
-            self.model = _build(recipe, dataset)
+            self.model = self._new_model()
             self.optimizer = objective.make_optimizer(
                 recipe, recipe.epochs * self.steps
             )
@@ -367,12 +365,17 @@ class Loop:
         """Returns the trained network, bound to no strategy."""
         if self.strategy.num_replicas_in_sync == 1:
             return self.model
-        model = _build(self.recipe, self.dataset)
+        model = self._new_model()
         for variable, value in zip(
             model.weights, self.model.weights, strict=True
         ):
             variable.assign(value.numpy())
         return model
+
+    def _new_model(self):
+        return self.recipe.build(
+            self.dataset.num_classes, self.dataset.image_shape
+        )
 
     def _log(self, row):
         if not self._writes():
@@ -385,15 +388,6 @@ class Loop:
             for name, value in row.items():
                 tf.summary.scalar(name, value, step=row["epoch"])
         self._writer.flush()
-
-
-def _build(recipe, dataset):
-    network = recipe.network(
-        num_classes=dataset.num_classes, input_shape=dataset.image_shape
-    )
-    fields = dataclasses.fields(network)
-    overrides = {f.name: getattr(network, f.name) for f in fields}
-    return create_model(recipe.variant, **overrides)
 
 
 @contextlib.contextmanager

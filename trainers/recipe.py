@@ -15,7 +15,7 @@ import keras
 from encapnet_tf.checks import check_choice
 from encapnet_tf.config import CNNConfig, NetworkConfig, ResNetConfig
 from encapnet_tf.data.augmentation import AUGMENTATIONS
-from encapnet_tf.models import variant_config
+from encapnet_tf.models import create_model, variant_config
 
 # Short runs of our own small variants, found by trying on two cores.
 QUICK = {
@@ -141,6 +141,14 @@ class Recipe:
         if options:
             overrides["agreement_options"] = options
         return variant_config(self.variant, **overrides)
+
+    def build(
+        self, num_classes: int, image_shape: tuple[int, int, int]
+    ) -> keras.Model:
+        """Builds the network, with fresh weights."""
+        network = self.network(num_classes=num_classes, input_shape=image_shape)
+        overrides = {f.name: getattr(network, f.name) for f in fields(network)}
+        return create_model(self.variant, **overrides)
 
     def loss_name(self) -> str:
         """Returns the loss, `auto` resolved."""
