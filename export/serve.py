@@ -23,63 +23,68 @@ _POLL_SECONDS = 2
 _BACKLOG = 1024
 _DEFAULT = Limits()
 
-flags.DEFINE_string("model", None, "The folder `python -m export` wrote.")
-flags.DEFINE_string("name", None, "The model's name; by default the folder's.")
-flags.DEFINE_string("host", "127.0.0.1", "Address; 0.0.0.0 for all.")
-flags.DEFINE_integer("port", 8501, "Port; 0 takes a free one.", 0, 65535)
-flags.DEFINE_integer(
-    "max_batch", _DEFAULT.max_batch, "Images computed together.", 1, 1024
-)
-flags.DEFINE_float(
-    "batch_timeout_ms",
-    _DEFAULT.batch_timeout_ms,
-    "How long a batch waits for more images.",
-    0,
-    10_000,
-)
-flags.DEFINE_integer(
-    "max_images", _DEFAULT.max_images, "Images in one request.", 1
-)
-flags.DEFINE_float(
-    "max_megabytes", _DEFAULT.max_megabytes, "Body of one request.", 0
-)
-flags.DEFINE_float(
-    "max_megapixels",
-    _DEFAULT.max_megapixels,
-    "Encoded images of one request, all together.",
-    0,
-)
-flags.DEFINE_integer(
-    "max_queue",
-    _DEFAULT.max_queue,
-    "Requests under way; more are answered with 429.",
-    1,
-    4096,
-)
-flags.DEFINE_float(
-    "timeout_s",
-    _DEFAULT.timeout_s,
-    "Seconds for a body to arrive, and again for its answer.",
-    0.1,
-)
-FLAGS = flags.FLAGS
+
+def define_flags() -> None:
+    """Defines the flags of this program."""
+    flags.DEFINE_string("model", None, "The folder `python -m export` wrote.")
+    flags.DEFINE_string(
+        "name", None, "The model's name; by default the folder's."
+    )
+    flags.DEFINE_string("host", "127.0.0.1", "Address; 0.0.0.0 for all.")
+    flags.DEFINE_integer("port", 8501, "Port; 0 takes a free one.", 0, 65535)
+    flags.DEFINE_integer(
+        "max_batch", _DEFAULT.max_batch, "Images computed together.", 1, 1024
+    )
+    flags.DEFINE_float(
+        "batch_timeout_ms",
+        _DEFAULT.batch_timeout_ms,
+        "How long a batch waits for more images.",
+        0,
+        10_000,
+    )
+    flags.DEFINE_integer(
+        "max_images", _DEFAULT.max_images, "Images in one request.", 1
+    )
+    flags.DEFINE_float(
+        "max_megabytes", _DEFAULT.max_megabytes, "Body of one request.", 0
+    )
+    flags.DEFINE_float(
+        "max_megapixels",
+        _DEFAULT.max_megapixels,
+        "Encoded images of one request, all together.",
+        0,
+    )
+    flags.DEFINE_integer(
+        "max_queue",
+        _DEFAULT.max_queue,
+        "Requests under way; more are answered with 429.",
+        1,
+        4096,
+    )
+    flags.DEFINE_float(
+        "timeout_s",
+        _DEFAULT.timeout_s,
+        "Seconds for a body to arrive, and again for its answer.",
+        0.1,
+    )
 
 
 def main(arguments: list[str]) -> int:
     """Serves until SIGTERM or Ctrl-C."""
     programs.take_no_arguments(arguments)
-    if not FLAGS.model:
+    values = flags.FLAGS
+    if not values.model:
         raise ValueError(
             "`--model` must name a folder that `python -m export` wrote. "
             "Received: nothing. Try --model=exported/encapnet."
         )
-    folder = pathlib.Path(FLAGS.model)
-    limits = Limits(**{name: FLAGS[name].value for name in vars(_DEFAULT)})
-    listener = _take(FLAGS.host, FLAGS.port)
+    folder = pathlib.Path(values.model)
+    limits = Limits(**{name: values[name].value for name in vars(_DEFAULT)})
+    listener = _take(values.host, values.port)
     log_to_stderr()
     # Sizes are checked, and refused with a message, in serving/images.py.
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-    name = FLAGS.name or folder.resolve().name
+    name = values.name or folder.resolve().name
     model = ServedModel(folder, name, limits)
     model.watch(_POLL_SECONDS)
     listener.listen(_BACKLOG)
@@ -133,4 +138,5 @@ def _serve(app, listener, limits):
 
 
 if __name__ == "__main__":
+    define_flags()
     programs.run(main)

@@ -6,7 +6,8 @@ import pathlib
 import threading
 
 from export.serving.limits import Limits, Refusal
-from export.serving.versions import Version, fingerprint, version_folders
+from export.serving.version import Version, fingerprint
+from export.versions import versions
 
 _log = logging.getLogger("export.serve")
 
@@ -57,8 +58,8 @@ class ServedModel:
             # By now the requests to the old version have most likely ended.
             gc.collect()
             self._replaced = False
-        for folder in version_folders(self.folder):
-            identity = (int(folder.name), fingerprint(folder))
+        for number, folder in reversed(versions(self.folder).items()):
+            identity = (number, fingerprint(folder))
             if identity == self._identity:
                 return
             if identity not in self._broken and self._load(folder):

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from export.serving.limits import Limits, Refusal
 from export.serving.metrics import Metrics
 from export.serving.protocol import read_request, write_answer
-from export.serving.versions import Version
+from export.serving.version import Version
 
 
 class Predictor:

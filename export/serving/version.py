@@ -1,7 +1,6 @@
 """One version of a model: a folder with a number for its name."""
 
 import pathlib
-import re
 
 import tensorflow as tf
 from google.protobuf import json_format
@@ -57,16 +56,6 @@ class Version:
         if len(shapes) == 1 and shapes[0].rank == 4:
             return shapes[0].as_list()[1:]
         return None
-
-
-def version_folders(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Returns the version folders, newest first; others are not looked at."""
-    found = [
-        path
-        for path in folder.iterdir()
-        if re.fullmatch(r"[0-9]{1,18}", path.name) and path.is_dir()
-    ]
-    return sorted(found, key=lambda path: int(path.name), reverse=True)
 
 
 def fingerprint(folder: pathlib.Path) -> tuple:
