@@ -79,12 +79,17 @@ def main(arguments: list[str]) -> int:
             "Received: nothing. Try --model=exported/encapnet."
         )
     folder = pathlib.Path(values.model)
+    name = values.name or folder.resolve().name
+    if set(name) & set("/:"):
+        raise ValueError(
+            "`--name` must fit between the slashes of /v1/models/NAME:predict. "
+            f"Received: --name={name}. Leave / and : out."
+        )
     limits = Limits(**{name: values[name].value for name in vars(_DEFAULT)})
     listener = _take(values.host, values.port)
     log_to_stderr()
     # Sizes are checked, and refused with a message, in serving/images.py.
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-    name = values.name or folder.resolve().name
     model = ServedModel(folder, name, limits)
     model.watch(_POLL_SECONDS)
     listener.listen(_BACKLOG)

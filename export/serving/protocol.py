@@ -88,7 +88,8 @@ def write_answer(outputs: Mapping[str, np.ndarray], by_rows: bool) -> bytes:
     if not by_rows:
         answer = columns if len(columns) > 1 else next(iter(columns.values()))
         return json.dumps({"outputs": answer}).encode()
-    if len({len(column) for column in columns.values()}) > 1:
+    sizes = {value.shape[:1] for value in outputs.values()}
+    if len(sizes) > 1 or () in sizes:
         raise Refusal(
             400,
             "The outputs differ in their first dimension: ask in columns, "

@@ -9,8 +9,8 @@ from tensorflow.core.protobuf import config_pb2
 
 from export.serving.images import (
     check_headers,
+    fits_as_it_is,
     no_image,
-    pixels_as_they_are,
 )
 from export.serving.limits import Limits, Refusal
 from export.serving.protocol import DEFAULT_SIGNATURE
@@ -62,13 +62,8 @@ class Signature:
 
     def bind(self, session: tf.compat.v1.Session) -> None:
         """Makes the signature ready to be called."""
-        # `session.make_callable` takes ten times as long for a call.
-        self._call = session._make_callable_from_options(
-            config_pb2.CallableOptions(
-                feed=[tensor.name for tensor in self._feeds.values()],
-                fetch=[tensor.name for tensor in self._fetches.values()],
-            )
-        )
+        feeds, fetches = self._feeds.values(), self._fetches.values()
+        self._call = _callable(session, feeds, fetches)
 
     def prepare(self, inputs: Arrays) -> Arrays:
         """Does what concerns this request alone, before others join it."""
@@ -172,26 +167,27 @@ class DecodingSignature(Signature):
     ):
         self._decode = decode
         self._images = images
+        ((self._name, spec),) = images.inputs.items()
+        self._shape = tuple(spec.shape[1:])
         self._max_megapixels = max_megapixels
+        self._file = tf.compat.v1.placeholder(tf.string, ())
+        self._pixels = tf.io.decode_png(self._file, channels=self._shape[2])
         super().__init__(function)
+
+    def bind(self, session: tf.compat.v1.Session) -> None:
+        """Makes the signature ready to be called."""
+        super().bind(session)
+        self._read = _callable(session, [self._file], [self._pixels])
 
     def prepare(self, inputs: Arrays) -> Arrays:
         """Decodes the images, as the SavedModel's own graph does."""
-        ((name, spec),) = self._images.inputs.items()
-        shape = tuple(spec.shape[1:])
-        encoded = inputs[IMAGE_BYTES]
-        check_headers(IMAGE_BYTES, encoded, self._max_megapixels, shape[:2])
-        images = pixels_as_they_are(encoded, shape)
-        if images is None:
-            images = self._decoded(encoded)
-        return {name: images}
-
-    def _decoded(self, encoded):
+        files = inputs[IMAGE_BYTES]
+        cover = self._shape[:2]
+        check_headers(IMAGE_BYTES, files, self._max_megapixels, cover)
         try:
-            (images,) = self._call(encoded)
+            return {self._name: self._decoded(files)}
         except tf.errors.InvalidArgumentError:
             raise no_image(IMAGE_BYTES) from None
-        return images
 
     def run(self, prepared: Arrays) -> Outputs:
         """Computes the outputs, together with those of other threads."""
@@ -199,6 +195,12 @@ class DecodingSignature(Signature):
 
     def _compute(self, function):
         return {"images": self._decode(self._feeds[IMAGE_BYTES])}
+
+    def _decoded(self, files):
+        # The SavedModel's loop over files takes five times as long to start.
+        if all(fits_as_it_is(file, self._shape) for file in files):
+            return np.stack([self._read(file)[0] for file in files])
+        return self._call(files)[0]
 
 
 def signatures_of(loaded: Any, limits: Limits) -> dict[str, Signature]:
@@ -224,3 +226,13 @@ def signatures_of(loaded: Any, limits: Limits) -> dict[str, Signature]:
                     function, decode, default, limits.max_megapixels
                 )
     return signatures
+
+
+def _callable(session, feeds, fetches):
+    # The public `session.make_callable` takes ten times as long for a call.
+    return session._make_callable_from_options(
+        config_pb2.CallableOptions(
+            feed=[tensor.name for tensor in feeds],
+            fetch=[tensor.name for tensor in fetches],
+        )
+    )
