@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> int:
             f"Received: --name={name}. Leave / and : out."
         )
     limits = Limits(**{name: values[name].value for name in vars(_DEFAULT)})
-    listener = _take(values.host, values.port)
+    listener = take(values.host, values.port)
     log_to_stderr()
     # Sizes are checked, and refused with a message, in serving/images.py.
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -105,8 +105,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _take(host, port):
-    """Takes the port before the model is loaded, so that a no comes early."""
+def take(host: str, port: int) -> socket.socket:
+    """Takes a port, before a model is loaded, so that a no comes early."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's delay off only where the protocol is named.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

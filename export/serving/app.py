@@ -47,7 +47,7 @@ def create_app(model: ServedModel, limits: Limits) -> FastAPI:
         predictor.close()
 
     # FastAPI's own pages load scripts from elsewhere.
-    app = FastAPI(openapi_url=None, lifespan=lifespan)
+    app = FastAPI(openapi_url=None, lifespan=lifespan, redirect_slashes=False)
     app.add_middleware(AccessLog, metrics=metrics)
     app.add_exception_handler(Refusal, _refuse)
     app.add_exception_handler(HTTPException, _refuse_path)
