@@ -5,6 +5,7 @@ TensorFlow Serving's REST protocol (`POST /v1/models/NAME:predict`), a page at
 taken up while the server runs.
 """
 
+import functools
 import pathlib
 import signal
 import socket
@@ -64,7 +65,7 @@ def define_flags() -> None:
     flags.DEFINE_float(
         "timeout_s",
         _DEFAULT.timeout_s,
-        "Seconds for a body to arrive, and again for its answer.",
+        "Seconds for headers, for a body, for an answer and for its reading.",
         0.1,
     )
 
@@ -126,7 +127,7 @@ def _serve(app, listener, limits):
     """Runs uvicorn; a signal lets the requests under way finish."""
     config = uvicorn.Config(
         app,
-        http=PatientConnection,
+        http=functools.partial(PatientConnection, patience=limits.timeout_s),
         ws="none",
         backlog=_BACKLOG,
         log_config=None,
