@@ -93,14 +93,7 @@ def main(arguments: list[str]) -> int:
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     model = ServedModel(folder, name, limits)
     model.watch(_POLL_SECONDS)
-    listener.listen(_BACKLOG)
-    host, port = listener.getsockname()[:2]
-    where = f"[{host}]" if ":" in host else host
-    print(
-        f"serving {name} version {model.current.number} "
-        f"at http://{where}:{port}/ (Ctrl-C stops)",
-        flush=True,
-    )
+    _announce(model, listener)
     _serve(create_app(model, limits), listener, limits)
     model.stop()
     return 0
@@ -121,6 +114,17 @@ def take(host: str, port: int) -> socket.socket:
             "Try another port."
         ) from None
     return listener
+
+
+def _announce(model, listener):
+    listener.listen(_BACKLOG)
+    host, port = listener.getsockname()[:2]
+    where = f"[{host}]" if ":" in host else host
+    print(
+        f"serving {model.name} version {model.current.number} "
+        f"at http://{where}:{port}/ (Ctrl-C stops)",
+        flush=True,
+    )
 
 
 def _serve(app, listener, limits):
