@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from export.exporting import export_run
 from tests.export import served
 
 
@@ -248,6 +249,24 @@ def test_more_images_than_a_batch_holds(tmp_path):
     pets = served.Served(tmp_path / "pets", max_batch=2)
     expected = served.offline(version, images=IMAGES)
     answer = pets.predict({"instances": IMAGES.tolist()})
+    served.assert_answers(answer.json["predictions"], expected)
+
+
+def test_what_the_exporter_writes_is_served(tmp_path, trained):
+    out = tmp_path / "stripes"
+    export_run(str(trained.path), str(out), formats=("saved_model",))
+    stripes = served.Served(out)
+    about = stripes.get("/page.json").json
+    assert about["image_shape"] == [32, 32, 3]
+    assert len(about["samples"]) == len(about["classes"]) == 3
+    files = [stripes.get(f"/samples/{name}").body for name in about["samples"]]
+    expected = served.offline(out / "1", "serving_bytes", image_bytes=files)
+    answer = stripes.predict(
+        {
+            "signature_name": "serving_bytes",
+            "instances": [served.b64(file) for file in files],
+        }
+    )
     served.assert_answers(answer.json["predictions"], expected)
 
 
