@@ -57,6 +57,12 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_bool("overwrite", False, "Start the search in --tune_dir anew.")
 
+_VARIABLES = (
+    "KERASTUNER_TUNER_ID",
+    "KERASTUNER_ORACLE_IP",
+    "KERASTUNER_ORACLE_PORT",
+)
+
 
 def main(arguments: list[str]) -> int:
     """Searches, and says what was found and written where."""
@@ -67,7 +73,7 @@ def main(arguments: list[str]) -> int:
     search = _search_from_flags(flags.FLAGS)
     child = Child()
     try:
-        if _is_worker():
+        if _role() == "worker":
             return _work(search, child)
         return run(search, child, overwrite=flags.FLAGS.overwrite)
     except KeyboardInterrupt:
@@ -137,7 +143,7 @@ def run(search: Search, child: Child, *, overwrite: bool = False) -> int:
         search.refuse_other_settings()
     if overwrite or not search.oracle.exists():
         child.check(search.recipe)
-    if _is_chief():
+    if _role() == "chief":
         child.close()
     with locked(
         search.path,
@@ -164,15 +170,17 @@ def _work(search: Search, child: Child) -> int:
     return 0
 
 
-def _is_worker():
-    return "KERASTUNER_ORACLE_IP" in os.environ and not _is_chief()
-
-
-def _is_chief():
-    return (
-        "KERASTUNER_ORACLE_IP" in os.environ
-        and "chief" in os.environ["KERASTUNER_TUNER_ID"]
-    )
+def _role() -> str:
+    """What keras-tuner's variables make of this process."""
+    given = {n: os.environ[n] for n in _VARIABLES if n in os.environ}
+    if 0 < len(given) < len(_VARIABLES):
+        raise ValueError(
+            f"Workers of a search need {', '.join(_VARIABLES)}. Received: "
+            f"only {', '.join(given)}."
+        )
+    if not given:
+        return "alone"
+    return "chief" if "chief" in given["KERASTUNER_TUNER_ID"] else "worker"
 
 
 def _oracle(search, after_trial):

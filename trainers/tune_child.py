@@ -1,8 +1,7 @@
 """The process that trains the runs of a search, one after the other.
 
 It is apart from the search, so that the out-of-memory killer or a crash costs
-one trial; and it is kept for the next run, since TensorFlow takes seconds to
-start. It reads tasks as lines of JSON and answers each with one.
+one trial. It reads tasks as lines of JSON and answers each with one.
 """
 
 import contextlib
@@ -29,6 +28,9 @@ from trainers.runs import start_from
 
 RESULT = "result.json"
 _COMMAND = (sys.executable, "-m", "trainers.tune_child")
+# TensorFlow takes seconds to start, so a process is kept for the next run; but
+# a run leaves 50 MiB or more behind, so it trains no longer than this in all.
+_KEEP_SECONDS = 60
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -48,7 +50,7 @@ class Child:
     def __init__(self, command: tuple[str, ...] = _COMMAND):
         self._command = command
         self._process: subprocess.Popen | None = None
-        self._fresh = True
+        self._trained = 0.0
 
     def check(self, recipe: Recipe) -> None:
         """Refuses a recipe that cannot be trained, before any trial."""
@@ -71,15 +73,17 @@ class Child:
             "recipe": dataclasses.asdict(recipe),
             "run_dir": str(folder.path),
         }
+        fresh = self._trained == 0
         result = self._ask(task)
-        if result is None and not self._fresh:
+        if result is None and not fresh:
             # Perhaps the runs before this one took the memory.
+            self.close()
             result = self._ask(task)
         if result is None:
             result = {"failed": "died", "reason": self._cause()}
             folder.write_json(folder.path / RESULT, result)
-        self._fresh = False
-        if "failed" in result:
+        self._trained += result.get("seconds", 0)
+        if "failed" in result or self._trained > _KEEP_SECONDS:
             self.close()
         return result
 
@@ -101,7 +105,6 @@ class Child:
 
     def _running(self):
         if self._process is None or self._process.poll() is not None:
-            self._fresh = True
             self._process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,
@@ -122,7 +125,7 @@ class Child:
 
     def close(self) -> None:
         """Ends the process; a run under way is saved first."""
-        process, self._process = self._process, None
+        process, self._process, self._trained = self._process, None, 0.0
         if process is None:
             return
         process.terminate()
