@@ -38,14 +38,15 @@ flags.DEFINE_enum(
 flags.DEFINE_list(
     "search",
     "agreement_weight,agreement_epsilon",
-    f"What to search, of {', '.join(tune_space.AXES)}; NAME:LOW:HIGH gives a "
-    "range of its own.",
+    f"What to search, of {'; '.join(map(str, tune_space.AXES.values()))}. "
+    "NAME:LOW:HIGH gives another range. The first trial has the recipe's own "
+    "values.",
 )
 flags.DEFINE_integer(
     "max_trials",
     None,
-    "Trials at most; more of them go on with a finished search. Default: 12, "
-    "or all that hyperband's brackets hold.",
+    "Trials at most; a larger number, given later, adds to the search. "
+    "Default: 12, or all that hyperband's brackets hold.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
