@@ -29,10 +29,10 @@ FAKE = pathlib.Path(__file__).with_name("fake_child.py")
 
 
 @pytest.fixture
-def searching(recipe, tmp_path, request, monkeypatch):
+def searching(recipe, tmp_path, monkeypatch):
     """Runs a search with the stand-in; returns its exit code."""
-    if "drawn" not in request.function.__name__:
-        monkeypatch.setattr(plots_tune, "draw", lambda *_: None)
+    # Most of the time would go into the picture.
+    monkeypatch.setattr(plots_tune, "draw", lambda *_: None)
 
     def run(mode="", names=BOTH, overwrite=False, **settings):
         fields = {"tuner": "random", "max_trials": 6, "executions": 1}
@@ -344,13 +344,43 @@ def test_long_tables_are_cut(recipe):
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["agreement_weight"], ["cost", "type2_layers", "iterations"], BOTH],
+    ("names", "background"),
+    [(["cost", "type2_layers", "iterations"], 0), (BOTH, 1)],
 )
-def test_what_was_searched_is_drawn(names, searching, tmp_path):
-    """With failures, and with too few points for a background."""
-    assert searching("diverge", names, max_trials=4) == 0
-    assert (tmp_path / "tune" / "landscape.png").stat().st_size > 10_000
+@pytest.mark.parametrize("points", [7, 12])
+def test_what_was_searched_is_drawn(
+    names, background, points, recipe, tmp_path, monkeypatch
+):
+    """A background only where there are points enough."""
+    drawn = []
+    monkeypatch.setattr(
+        plots_tune.plt.Axes, "contourf", lambda *_, **__: drawn.append(1)
+    )
+    axes = tune_space.parse_axes(names)
+    grid = tune_space.grid(axes, 24)
+    outcomes = [
+        outcome(recipe, str(i), 0.1 + 0.01 * i, **grid[-i])
+        for i in range(points)
+    ]
+    failure = {"failed": "diverged", "reason": "The loss is nan."}
+    outcomes.append(Outcome("13", "failed", grid[-13], recipe(), [failure]))
+    outcomes.append(Outcome("14", "running", grid[-14], recipe(), []))
+    path = tmp_path / "landscape.png"
+    plots_tune.draw(axes, outcomes, path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert len(drawn) == (background if points > 7 else 0)
+
+
+def test_points_on_one_line_are_drawn_without_a_background(recipe, tmp_path):
+    axes = tune_space.parse_axes(BOTH)
+    outcomes = [
+        outcome(
+            recipe, str(i), 0.1, agreement_weight=1.0 + i, agreement_epsilon=0.1
+        )
+        for i in range(9)
+    ]
+    plots_tune.draw(axes, outcomes, tmp_path / "landscape.png")
+    assert (tmp_path / "landscape.png").stat().st_size > 10_000
 
 
 def test_every_axis_reaches_the_network(recipe):

@@ -13,6 +13,7 @@ import time
 import pytest
 from absl.testing import flagsaver
 
+from tests.trainers.test_fit import rows as metrics
 from trainers import launch
 
 LEAST = [
@@ -97,6 +98,8 @@ def test_kill_nine_repeats_no_trial_and_leaves_no_orphan(npz_path, tmp_path):
     assert len(after) == 4
     weights = [float(row["agreement_weight"]) for row in rows(folder)]
     assert weights == [0.1, 1, 10, 100]
+    picture = (folder / "landscape.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
@@ -139,6 +142,8 @@ def test_twelve_trials_by_two_workers_one_of_them_killed(tmp_path):
     assert fit.returncode == 0, fit.stderr
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["validation_error"] == float(best["error"])
+    trial = folder / "trials" / best["trial"] / "seed0"
+    assert metrics(tmp_path / "run") == metrics(trial)
 
 
 @pytest.mark.slow
