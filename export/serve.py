@@ -5,6 +5,7 @@ TensorFlow Serving's REST protocol (`POST /v1/models/NAME:predict`), a page at
 taken up while the server runs.
 """
 
+import functools
 import pathlib
 import signal
 import socket
@@ -64,7 +65,7 @@ def define_flags() -> None:
     flags.DEFINE_float(
         "timeout_s",
         _DEFAULT.timeout_s,
-        "Seconds for a body to arrive, and again for its answer.",
+        "Seconds for headers, for a body, for an answer and for its reading.",
         0.1,
     )
 
@@ -92,14 +93,7 @@ def main(arguments: list[str]) -> int:
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     model = ServedModel(folder, name, limits)
     model.watch(_POLL_SECONDS)
-    listener.listen(_BACKLOG)
-    host, port = listener.getsockname()[:2]
-    where = f"[{host}]" if ":" in host else host
-    print(
-        f"serving {name} version {model.current.number} "
-        f"at http://{where}:{port}/ (Ctrl-C stops)",
-        flush=True,
-    )
+    _announce(model, listener)
     _serve(create_app(model, limits), listener, limits)
     model.stop()
     return 0
@@ -122,11 +116,22 @@ def take(host: str, port: int) -> socket.socket:
     return listener
 
 
+def _announce(model, listener):
+    listener.listen(_BACKLOG)
+    host, port = listener.getsockname()[:2]
+    where = f"[{host}]" if ":" in host else host
+    print(
+        f"serving {model.name} version {model.current.number} "
+        f"at http://{where}:{port}/ (Ctrl-C stops)",
+        flush=True,
+    )
+
+
 def _serve(app, listener, limits):
     """Runs uvicorn; a signal lets the requests under way finish."""
     config = uvicorn.Config(
         app,
-        http=PatientConnection,
+        http=functools.partial(PatientConnection, patience=limits.timeout_s),
         ws="none",
         backlog=_BACKLOG,
         log_config=None,

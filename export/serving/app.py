@@ -74,12 +74,12 @@ def _add_status(app, model, metrics):
     @app.get("/v1/models/{name}")
     @app.get("/v1/models/{name}/versions/{number}")
     async def status(request: Request, name: str, number: str | None = None):
-        return _json(_status(model, name, _number(request, number)))
+        return _json(_status(model, name, _number(request, name, number)))
 
     @app.get("/v1/models/{name}/metadata")
     @app.get("/v1/models/{name}/versions/{number}/metadata")
     async def metadata(request: Request, name: str, number: str | None = None):
-        version = model.version(name, _number(request, number))
+        version = model.version(name, _number(request, name, number))
         spec = {
             "name": name,
             "signature_name": "",
@@ -95,7 +95,7 @@ def _add_predict(app, model, predictor, limits):
     @app.post("/v1/models/{name}:predict")
     @app.post("/v1/models/{name}/versions/{number}:predict")
     async def predict(request: Request, name: str, number: str | None = None):
-        version = model.version(name, _number(request, number))
+        version = model.version(name, _number(request, name, number))
         predictor.take_place()
         try:
             body = await _read_body(request, limits)
@@ -110,7 +110,7 @@ def _add_predict(app, model, predictor, limits):
     @app.post("/v1/models/{name}/versions/{number}:classify")
     @app.post("/v1/models/{name}/versions/{number}:regress")
     async def other(request: Request, name: str, number: str | None = None):
-        model.version(name, _number(request, number))
+        model.version(name, _number(request, name, number))
         raise Refusal(
             400,
             "Expected a signature with the method name "
@@ -181,7 +181,9 @@ async def _read_body(request: Request, limits: Limits) -> bytes:
     return bytes(body)
 
 
-def _number(request: Request, text: str | None) -> int | None:
+def _number(request: Request, name: str, text: str | None) -> int | None:
+    if ":" in name:
+        raise _malformed(request)
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()):

@@ -14,7 +14,8 @@ class Limits:
         max_megabytes: Body of one request.
         max_megapixels: Encoded images of one request, all together.
         max_queue: Requests under way; one more is refused.
-        timeout_s: Seconds for a body to arrive, and again for the answer.
+        timeout_s: Seconds for headers, for a body, for an answer and for its
+            reading, each.
     """
 
     max_batch: int = 32

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import functools
 import io
 import json
 import threading
@@ -161,12 +162,17 @@ def to_json(content):
 
 
 @contextlib.contextmanager
-def listening(app, **options):
+def listening(app, patience=30):
     """Runs an application on a free port, in a thread."""
     config = uvicorn.Config(
-        app, port=0, http=PatientConnection, ws="none", log_config=None,
-        access_log=False, **options,
-    )  # fmt: skip
+        app,
+        port=0,
+        http=functools.partial(PatientConnection, patience=patience),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=1,
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -158,7 +158,7 @@ def test_instances_must_be_a_list_with_something_in_it(rows):
         ([[1, 2], 3], "`x` must have lists of one length .* ragged"),
         ([3, [1, 2]], r"`x` takes .*numbers.* Received: \[1, 2\]"),
         ([[]], "`x` must not be empty.* depth 1"),
-        ([1, 2], r"`x` must have the shape \['any', 2\]. Received: \[2\]"),
+        ([1, 2], r"`x` must have the shape \[any, 2\]. Received: \[2\]"),
         ([[[1, 2]]], r"Received: \[1, 1, 2\]"),
         ([[1, 2, 3]], r"Received: \[1, 3\]"),
         ([["1", 2]], "`x` takes finite numbers.* Received: '1'"),

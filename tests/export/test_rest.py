@@ -121,7 +121,7 @@ def test_metadata_of_shapes(pets):
         ("POST", "/v1/models", 400, "Malformed request: POST /v1/models"),
         ("GET", "/v1/foo", 400, "Malformed request: GET /v1/foo"),
         ("POST", "/v1/foo", 400, "Malformed request: POST /v1/foo"),
-        ("GET", "/v1/models/foo:predict", 404, "Could not find any versions"),
+        ("GET", "/v1/models/foo:predict", 400, "Malformed request: GET"),
         ("GET", "/v1/models/foo/version/50:predict", 400, "Malformed"),
         ("PUT", "/v1/models/half_plus_three:predict", 400, "Malformed"),
         ("POST", "/v1/models/foo/versions/HELLO:predict", 400,

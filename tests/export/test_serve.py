@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 import pytest
 from absl import flags
@@ -39,7 +40,7 @@ def folder(tmp_path, exported):
 
 def test_a_connection_that_sends_nothing_is_closed(folder):
     with (
-        served.listening(served.Served(folder).app, timeout_keep_alive=1) as s,
+        served.listening(served.Served(folder).app, patience=1) as s,
         socket.create_connection(("127.0.0.1", s.port), 10) as silent,
         socket.create_connection(("127.0.0.1", s.port), 10) as slow,
         socket.create_connection(("127.0.0.1", s.port), 10) as once,
@@ -54,6 +55,30 @@ def test_a_connection_that_sends_nothing_is_closed(folder):
         while piece := once.recv(1000):
             text += piece
         assert text.startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_does_not_read_its_answer_is_cut_off():
+    """Nothing else would end the wait for it."""
+    ended = threading.Event()
+
+    async def app(scope, receive, send):
+        if scope["type"] == "http":
+            start = {"type": "http.response.start", "status": 200}
+            await send(start | {"headers": [(b"content-length", b"200000000")]})
+            for _ in range(200):
+                body = bytes(1_000_000)
+                await send(
+                    {"type": "http.response.body", "body": body}
+                    | {"more_body": True}
+                )
+            ended.set()
+
+    with (
+        served.listening(app, patience=0.5) as server,
+        socket.create_connection(("127.0.0.1", server.port), 10) as client,
+    ):
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert ended.wait(10)
 
 
 def test_a_long_body_is_refused_in_words_though_it_is_still_coming(folder):
@@ -207,7 +232,11 @@ def test_a_new_version_under_load_fails_no_request(folder, exported):
     assert load.problems == []
     assert load.answers[0] == "1"
     assert set(load.answers[-50:]) == {"2"}
-    assert b"version not loaded" in log(folder)
+    lines = [json.loads(line) for line in log(folder).splitlines()]
+    events = [line["event"] for line in lines]
+    assert events.count("version loaded") == 2
+    assert events.count("version not loaded") == 1
+    assert events.count("request") >= len(load.answers)
 
 
 def log(folder):
@@ -219,18 +248,30 @@ def test_a_signal_lets_requests_finish(folder):
     """A request whose body is still coming when the signal does."""
     request = clients.post("pets", {"instances": served.images(1).tolist()})
     with clients.serving(folder) as server:
-        with socket.create_connection(("127.0.0.1", server.port), 30) as late:
+        address = ("127.0.0.1", server.port)
+        with socket.create_connection(address, 30) as late:
             late.sendall(request[:-100])
-            time.sleep(0.5)
+            wait_until(lambda: "encapnet_queue 1.0" in metrics(server.port))
             server.process.send_signal(signal.SIGTERM)
-            time.sleep(0.5)
-            with pytest.raises(ConnectionRefusedError):
-                socket.create_connection(("127.0.0.1", server.port))
+            wait_until(lambda: refuses(address))
             late.sendall(request[-100:])
-            answer = late.recv(100_000)
-        assert server.process.wait(30) == 0
+            answer = b"".join(iter(lambda: late.recv(10_000), b""))
+        assert server.process.wait(60) == 0
     assert answer.startswith(b"HTTP/1.1 200")
     assert b'"predictions"' in answer
+
+
+def metrics(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        return answer.read().decode()
+
+
+def refuses(address):
+    try:
+        socket.create_connection(address).close()
+    except ConnectionRefusedError:
+        return True
+    return False
 
 
 @pytest.mark.slow
