@@ -10,27 +10,16 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-import encapnet_tf
-from export.servable import Servable
+from benchmarks.inference import untrained
 from export.versions import write_version
 
 
 def export_untrained(variant: str, folder: pathlib.Path) -> pathlib.Path:
     """Writes the next version of a variant as it is born."""
-    model = encapnet_tf.create_model(variant, agreement="none")
-    capsules = model.get_layer("class_capsules").output
-    both = keras.Model(model.inputs, [model.output, capsules])
-
-    def infer(images):
-        scores, vectors = both(images, training=False)
-        return {"scores": scores, "capsules": vectors}
-
-    names = tuple(str(label) for label in range(10))
-    servable = Servable(infer, model.input_shape[1:], names)
+    _, servable = untrained(variant, folder)
     return write_version(folder, lambda path: servable.save(str(path)))
 
 

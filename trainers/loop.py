@@ -31,7 +31,19 @@ _NOT_IN_ROWS = ("bad_variable", "stop")
 
 
 class Diverged(RuntimeError):
-    """The loss is no number any more."""
+    """The loss is no number any more.
+
+    Args:
+        finding: Where it happened, and what is to blame.
+    """
+
+    def __init__(self, finding: str):
+        self.finding = finding
+        super().__init__(
+            f"{finding} Try a lower --learning_rate, --clip_norm=1, a longer "
+            "--agreement_ramp or --dtype_policy=float32. The last good "
+            "checkpoint is kept."
+        )
 
 
 class Loop:
@@ -204,6 +216,13 @@ class Loop:
             self.dataset.flip if self.recipe.flip is None else self.recipe.flip
         )
 
+    @property
+    def validation_error(self) -> float:
+        """The error of the weights that the run hands over."""
+        if self.state.best_weights is not None:
+            return self.state.best_error
+        return self.state.history[-1]["val_error"]
+
     def _progress_share(self):
         done = self.state.epoch * self.steps + self.state.step
         return done / (self.recipe.epochs * self.steps)
@@ -264,9 +283,7 @@ class Loop:
             culprit += f"; the gradient of {first} is the first bad one"
         return (
             f"The loss is {values[0]} at step {step} of epoch "
-            f"{self.state.epoch + 1}. Culprit: {culprit}. Try a lower "
-            "--learning_rate, --clip_norm=1, a longer --agreement_ramp or "
-            "--dtype_policy=float32. The last good checkpoint is kept."
+            f"{self.state.epoch + 1}. Culprit: {culprit}."
         )
 
     def _validate(self, began):

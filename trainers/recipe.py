@@ -192,6 +192,17 @@ def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
     return content
 
 
+def differences(stored: dict[str, Any], recipe: Recipe) -> list[str]:
+    """Says in which fields a stored recipe differs from this one."""
+    # Through JSON and back, so that tuples compare as lists.
+    wanted = json.loads(json.dumps(dataclasses.asdict(recipe)))
+    return [
+        f"{name} was {stored.get(name)!r}, now {value!r}"
+        for name, value in wanted.items()
+        if stored.get(name) != value
+    ]
+
+
 def set_policy(recipe: Recipe) -> None:
     """Makes the recipe's seed and number format those of this process."""
     keras.utils.set_random_seed(recipe.seed)
