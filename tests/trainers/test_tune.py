@@ -11,7 +11,13 @@ import pytest
 
 from encapnet_tf.data import Dataset
 from tests.trainers.conftest import LEAST
-from trainers import plots_tune, tune, tune_child, tune_report, tune_space
+from trainers import (
+    plots_tune,
+    tune_child,
+    tune_report,
+    tune_search,
+    tune_space,
+)
 from trainers.loop import Diverged, Loop
 from trainers.run_folder import RunFolder, locked
 from trainers.tune_child import Child
@@ -46,7 +52,7 @@ def searching(recipe, tmp_path, monkeypatch):
         log = str(tmp_path / "log")
         child = Child((sys.executable, str(FAKE), log, mode))
         try:
-            return tune.run(search, child, overwrite=overwrite)
+            return tune_search.run(search, child, overwrite=overwrite)
         finally:
             child.close()
 
@@ -460,7 +466,7 @@ def test_a_grid_is_even_within_its_trials():
 def test_half_of_keras_tuner_s_variables_are_refused(monkeypatch):
     monkeypatch.setenv("KERASTUNER_ORACLE_IP", "127.0.0.1")
     with pytest.raises(ValueError, match="need.*Received: only KERASTUNER_O"):
-        tune._role()
+        tune_search.role()
 
 
 class TestTheProcessThatTrains:

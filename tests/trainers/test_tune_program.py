@@ -187,3 +187,28 @@ def test_workers_without_a_folder_are_refused(flag):
         pytest.raises(ValueError, match=f"need one --{folder}. Received: --x"),
     ):
         launch.main(["--x=1"])
+
+
+class Ended:
+    def __init__(self, returncode, words="error: `epochs` is out."):
+        self.returncode, self.words = returncode, words
+
+    def last_words(self):
+        return self.words
+
+
+def test_the_launcher_says_only_what_nobody_said(capsys):
+    """The first worker's words were passed on, the others' were not."""
+    stopped, refused, killed = Ended(0), Ended(2), Ended(-9, "")
+    for workers, worker, tuning, code, message in (
+        ([refused, refused], refused, False, 2, ""),
+        ([stopped, refused], refused, True, 2, "error: `epochs` is out.\n"),
+        ([Ended(1), stopped], None, True, 1, ""),
+        ([stopped, killed], killed, True, 1, "Worker 1 ended with code -9"),
+        ([stopped, killed], killed, False, 1, "it goes on from the last"),
+    ):
+        worker = worker or workers[0]
+        assert launch._blame(workers, worker, tuning) == code
+        said = capsys.readouterr().err
+        assert message in said
+        assert bool(message) == bool(said)
