@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -78,7 +79,13 @@ class Server(NamedTuple):
     def megabytes(self) -> float:
         """Returns its resident memory."""
         text = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text()
-        return int(text.split()[1]) * 4096 / 1e6
+        return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def cpu_seconds(self) -> float:
+        """Returns the processor time it has used."""
+        text = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
+        user, system = text.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager

@@ -14,9 +14,10 @@ import argparse
 import asyncio
 import json
 import pathlib
-import statistics
 import tempfile
 import time
+
+import numpy as np
 
 from benchmarks import served
 
@@ -24,13 +25,13 @@ VARIANT = "encapnet_small"
 CLIENTS = 32
 
 
-async def answers_per_second(port, requests, reference, seconds):
-    """Lets the clients ask for so long; returns answers per second."""
-    answers = []
+async def turn(server, requests, reference, seconds):
+    """Lets the clients ask; returns answers per second, and CPU ms of each."""
+    answers, used = [], server.cpu_seconds()
     end = time.perf_counter() + seconds
 
     async def client(place):
-        connection = served.Connection(port)
+        connection = served.Connection(server.port)
         while time.perf_counter() < end:
             answers.append((place, await connection.ask(requests[place])))
             place = (place + CLIENTS) % len(requests)
@@ -39,11 +40,12 @@ async def answers_per_second(port, requests, reference, seconds):
     start = time.perf_counter()
     await asyncio.gather(*(client(place) for place in range(CLIENTS)))
     rate = len(answers) / (time.perf_counter() - start)
+    cost = 1000 * (server.cpu_seconds() - used) / len(answers)
     for place, (status, body) in answers:
         (prediction,) = json.loads(body)["predictions"]
         if status != 200 or not reference.agrees(place, prediction):
             raise RuntimeError(f"A wrong answer: {status} {body[:200]}")
-    return rate
+    return rate, cost
 
 
 def main():
@@ -59,28 +61,27 @@ def main():
             served.post(VARIANT, served.encoded([file]))
             for file in reference.files
         ]
-        rates = {"32": [], "1": []}
         with (
             served.serving(folder, "--max_batch=32") as batched,
             served.serving(folder, "--max_batch=1") as single,
         ):
-            for _ in range(arguments.repeats + 1):
-                for key, server in (("32", batched), ("1", single)):
-                    rates[key].append(
-                        asyncio.run(
-                            answers_per_second(
-                                server.port,
-                                requests,
-                                reference,
-                                arguments.seconds,
-                            )
-                        )
+            turns = [
+                [
+                    asyncio.run(
+                        turn(server, requests, reference, arguments.seconds)
                     )
+                    for server in (batched, single)
+                ]
+                for _ in range(arguments.repeats + 1)
+            ]
     # The first turn warms up.
-    many, one = (statistics.median(rates[key][1:]) for key in ("32", "1"))
+    (many, cheap), (one, dear) = np.median(turns[1:], axis=0)
     print(f"{VARIANT}, {CLIENTS} clients with one PNG each, every answer right")
-    print(f"--max_batch=32  {many:6.0f} answers per second")
-    print(f"--max_batch=1   {one:6.0f} answers per second")
+    for batch, rate, cost in ((32, many, cheap), (1, one, dear)):
+        print(
+            f"--max_batch={batch:<3} {rate:6.0f} answers per second, "
+            f"{cost:.2f} ms of processor time each"
+        )
     print(f"ratio           {many / one:6.2f}")
 
 
