@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+_LEAST_STEPS = 10
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -28,7 +30,8 @@ def plan_by_time(
         seconds: The time there is for training steps.
         seconds_per_step: What a step takes.
         steps: Steps of a pass over the data.
-        least_epochs: Into how many epochs to divide the run at least.
+        least_epochs: Into how many epochs to divide the run at least, unless
+            they had hardly any steps: each ends with a validation.
 
     Returns:
         A plan: passes over the data, all of them cut to the same length.
@@ -38,5 +41,6 @@ def plan_by_time(
         Plan(epochs=2, steps_per_epoch=300, seconds_per_step=0.1)
     """
     total = max(1, int(seconds / seconds_per_step))
-    epochs = min(total, max(math.ceil(total / steps), least_epochs))
+    most = max(1, total // _LEAST_STEPS)
+    epochs = max(math.ceil(total / steps), min(least_epochs, most))
     return Plan(epochs, total // epochs, seconds_per_step)

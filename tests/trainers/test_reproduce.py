@@ -239,7 +239,8 @@ def test_a_plan_by_time_fills_the_time_and_no_more(seconds, step, steps, least):
     # What is left over is less than a step of every epoch.
     assert wanted - total < plan.epochs
     assert plan.steps_per_epoch <= steps
-    assert plan.epochs >= min(least, wanted)
+    assert plan.epochs >= min(least, wanted // 10)
+    assert plan.steps_per_epoch >= min(10, steps // 2, wanted)
 
 
 def test_differences_within_the_noise_are_called_so(make):
