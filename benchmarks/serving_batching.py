@@ -20,9 +20,11 @@ import time
 import numpy as np
 
 from benchmarks import served
+from export.serving import Limits
 
 VARIANT = "encapnet_small"
 CLIENTS = 32
+BATCH = Limits().max_batch
 
 
 async def turn(server, requests, reference, seconds):
@@ -62,7 +64,7 @@ def main():
             for file in reference.files
         ]
         with (
-            served.serving(folder, "--max_batch=32") as batched,
+            served.serving(folder) as batched,
             served.serving(folder, "--max_batch=1") as single,
         ):
             turns = [
@@ -77,7 +79,7 @@ def main():
     # The first turn warms up.
     (many, cheap), (one, dear) = np.median(turns[1:], axis=0)
     print(f"{VARIANT}, {CLIENTS} clients with one PNG each, every answer right")
-    for batch, rate, cost in ((32, many, cheap), (1, one, dear)):
+    for batch, rate, cost in ((BATCH, many, cheap), (1, one, dear)):
         print(
             f"--max_batch={batch:<3} {rate:6.0f} answers per second, "
             f"{cost:.2f} ms of processor time each"

@@ -18,7 +18,9 @@ class Limits:
             reading, each.
     """
 
-    max_batch: int = 32
+    # Less than there are clients at busy times: while some of them are being
+    # computed, the requests of the others are read and their answers written.
+    max_batch: int = 16
     batch_timeout_ms: float = 1.0
     max_images: int = 256
     max_megabytes: float = 10.0
