@@ -13,7 +13,7 @@ from encapnet_tf.ops.squash import at_least_float32, squash
 
 # Below this a cluster counts as a point: keeps log σ finite when all votes
 # agree. Far below the variance of any votes that differ in float32.
-_SMALLEST_VARIANCE = 1e-12
+SMALLEST_VARIANCE = 1e-12
 # The normalised cost runs from −5 to 5, so that the sigmoid spreads over
 # (0, 1) (paper, appendix A).
 _COST_RANGE = 5.0
@@ -103,11 +103,10 @@ def em_routing(
     num_higher = tf.cast(tf.shape(votes)[2], votes.dtype)
     assignments = tf.fill(tf.shape(votes)[:3], 1 / num_higher)
     for iteration in range(num_iterations):
-        means, variances, costs = _m_step(
-            votes, assignments * activations[:, :, None], beta_v
+        means, variances, masses = _m_step(
+            votes, assignments * activations[:, :, None]
         )
-        sharpness = 1.0 + iteration
-        scores = sharpness * (beta_a - _normalise(costs))
+        scores = activation_scores(variances, masses, beta_v, beta_a, iteration)
         if iteration < num_iterations - 1:
             assignments = _e_step(
                 votes, means, variances, tf.math.log_sigmoid(scores)
@@ -115,17 +114,37 @@ def em_routing(
     return EMRouting(means, tf.sigmoid(scores))
 
 
-def _m_step(votes, assignments, beta_v):
+def activation_scores(
+    variances: tf.Tensor,
+    masses: tf.Tensor,
+    beta_v: tf.Tensor,
+    beta_a: tf.Tensor,
+    iteration: int,
+) -> tf.Tensor:
+    """Returns the logits of the activations of EM's round, `(B, M)`.
+
+    Args:
+        variances: σ² `(B, M, E)`.
+        masses: Σ_i r `(B, M)`.
+        beta_v: `(M,)`.
+        beta_a: `(M,)`.
+        iteration: The round, from 0.
+    """
+    log_deviations = 0.5 * tf.math.log(variances)
+    costs = tf.reduce_sum(log_deviations + beta_v[:, None], -1) * masses
+    sharpness = 1.0 + iteration
+    return sharpness * (beta_a - _normalise(costs))
+
+
+def _m_step(votes, assignments):
     masses = tf.reduce_sum(assignments, axis=1)
     weights = tf.math.divide_no_nan(assignments, masses[:, None])
     means = tf.einsum("bnm,bnme->bme", weights, votes)
     variances = tf.einsum(
         "bnm,bnme->bme", weights, tf.square(votes - means[:, None])
     )
-    variances = tf.maximum(variances, _SMALLEST_VARIANCE)
-    log_deviations = 0.5 * tf.math.log(variances)
-    costs = tf.reduce_sum(log_deviations + beta_v[:, None], -1) * masses
-    return means, variances, costs
+    variances = tf.maximum(variances, SMALLEST_VARIANCE)
+    return means, variances, masses
 
 
 def _normalise(costs):
