@@ -38,7 +38,7 @@ def routed_moments(
     _, channels, places, _ = features.shape
     higher = queries.shape[-1]
     at_once = channels * places * higher <= LARGEST_AT_ONCE
-    images = _AtOnce if at_once else _OneByOne
+    images = _at_once if at_once else _one_by_one
     route = _over_lower if softmax_over == "lower" else _over_higher
     values = features if gains is None else features * gains[..., None]
     inputs = [features, values, queries]
@@ -62,7 +62,7 @@ def _over_lower(images, keys, values, queries, *logits):
         weights = tf.exp(scores - largest)
         return tf.matmul(values, weights, transpose_a=True), largest
 
-    sums, largest = images.map(exponential_sums, (keys, values, queries), 2)
+    sums, largest = images(exponential_sums, (keys, values, queries), 2)
     totals = tf.reduce_sum(sums[..., :1, :], axis=-3, keepdims=True)
     moments = sums / totals
 
@@ -102,7 +102,7 @@ def _over_higher(images, keys, values, queries, *logits):
         inputs = (keys, values, queries, upstream)
         return _gradients(images, pull_back, inputs, logits)
 
-    return images.map(moments, (keys, values, queries), 1)[0], gradient
+    return *images(moments, (keys, values, queries), 1), gradient
 
 
 def _scores(keys, queries, logits):
@@ -125,46 +125,51 @@ def _gradients(images, pull_back, inputs, logits):
         of_values, of_scores = pull_back(keys, values, queries, upstream)
         of_keys = tf.matmul(of_scores, queries, transpose_b=True)
         of_queries = tf.matmul(keys, of_scores, transpose_a=True)
-        return of_keys, of_values, of_queries
+        return of_keys, of_values, of_queries, of_scores
 
-    gradients = images.map(of_image, inputs, 3)
-    if not logits:
-        return gradients
-    of_logits = images.sum(
-        lambda *inputs: pull_back(*inputs)[1], inputs, tf.zeros_like(logits[0])
+    totals = tuple(tf.zeros_like(values) for values in logits)
+    return images(of_image, inputs, 3, totals)
+
+
+def _at_once(function, tensors, num_outputs, totals=()):
+    """As `_one_by_one`, the whole batch in one go."""
+    outputs = function(*tensors)
+    added = outputs[num_outputs:][: len(totals)]
+    return *outputs[:num_outputs], *(tf.reduce_sum(o, axis=0) for o in added)
+
+
+def _one_by_one(function, tensors, num_outputs, totals=()):
+    """Goes through a batch image by image.
+
+    Args:
+        function: From one image's part of the tensors to its outputs.
+        tensors: Tensors of the batch.
+        num_outputs: How many of the outputs are stacked.
+        totals: What the sums of the next outputs over the images start from.
+
+    Returns:
+        The stacked outputs, then the totals.
+    """
+    size = tensors[0].shape[0] or tf.shape(tensors[0])[0]
+    arrays = [
+        tf.TensorArray(tensors[0].dtype, size) for _ in range(num_outputs)
+    ]
+
+    def turn(image, arrays, totals):
+        outputs = function(*(tensor[image] for tensor in tensors))
+        added = outputs[num_outputs:][: len(totals)]
+        arrays = [
+            array.write(image, output)
+            for array, output in zip(arrays, outputs, strict=False)
+        ]
+        totals = [total + o for total, o in zip(totals, added, strict=True)]
+        return image + 1, arrays, totals
+
+    _, arrays, totals = tf.while_loop(
+        lambda image, *_: image < size,
+        turn,
+        (0, arrays, list(totals)),
+        parallel_iterations=1,
+        maximum_iterations=size,
     )
-    return (*gradients, of_logits)
-
-
-class _AtOnce:
-    """The whole batch in one go."""
-
-    @staticmethod
-    def map(function, tensors, _):
-        return function(*tensors)
-
-    @staticmethod
-    def sum(function, tensors, _):
-        return tf.reduce_sum(function(*tensors), axis=0)
-
-
-class _OneByOne:
-    """One image after another."""
-
-    @staticmethod
-    def map(function, tensors, num_outputs):
-        return tf.map_fn(
-            lambda parts: function(*parts),
-            tensors,
-            fn_output_signature=(tensors[0].dtype,) * num_outputs,
-            parallel_iterations=1,
-        )
-
-    @staticmethod
-    def sum(function, tensors, zero):
-        return tf.foldl(
-            lambda total, parts: total + function(*parts),
-            tensors,
-            initializer=zero,
-            parallel_iterations=1,
-        )
+    return *(array.stack() for array in arrays), *totals
