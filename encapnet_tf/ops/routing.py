@@ -11,9 +11,12 @@ import tensorflow as tf
 from encapnet_tf.checks import check_choice, check_positive
 from encapnet_tf.ops.squash import at_least_float32, squash
 
-# Below this a cluster counts as a point: keeps log σ finite when all votes
-# agree. Far below the variance of any votes that differ in float32.
-SMALLEST_VARIANCE = 1e-12
+# No cluster is narrower than a thousandth of the spread of all votes. A capsule
+# that owns a single vote has no width, and its cost, log σ, no bound: it would
+# outdo every other in the normalisation of the costs. The second bound keeps
+# log σ finite when all votes agree.
+_SMALLEST_SHARE_OF_VARIANCE = 1e-6
+_SMALLEST_VARIANCE = 1e-12
 # The normalised cost runs from −5 to 5, so that the sigmoid spreads over
 # (0, 1) (paper, appendix A).
 _COST_RANGE = 5.0
@@ -106,12 +109,21 @@ def em_routing(
         means, variances, masses = _m_step(
             votes, assignments * activations[:, :, None]
         )
+        if iteration == 0:
+            narrowest = narrowest_variances(variances)
+        variances = tf.maximum(variances, narrowest)
         scores = activation_scores(variances, masses, beta_v, beta_a, iteration)
         if iteration < num_iterations - 1:
             assignments = _e_step(
                 votes, means, variances, tf.math.log_sigmoid(scores)
             )
     return EMRouting(means, tf.sigmoid(scores))
+
+
+def narrowest_variances(variances: tf.Tensor) -> tf.Tensor:
+    """Returns the bound of all rounds' variances from those of the first."""
+    share = _SMALLEST_SHARE_OF_VARIANCE * variances
+    return tf.maximum(share, _SMALLEST_VARIANCE)
 
 
 def activation_scores(
@@ -143,7 +155,6 @@ def _m_step(votes, assignments):
     variances = tf.einsum(
         "bnm,bnme->bme", weights, tf.square(votes - means[:, None])
     )
-    variances = tf.maximum(variances, SMALLEST_VARIANCE)
     return means, variances, masses
 
 

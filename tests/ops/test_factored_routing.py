@@ -140,6 +140,17 @@ def test_em_in_float32_is_close():
     assert_same(ours, with_gradients(plain_em, inputs), relative=1e-4)
 
 
+def test_a_capsule_with_a_single_vote_is_close_in_float32():
+    """Its variance is 0, which sums of squares in float32 do not give."""
+    activations = tf.constant(np.eye(1, C * P, 5) * 4 + 0.01)
+    inputs = (LOWER[:1], 4 * KERNEL, BIAS, activations, *EM_INPUTS[1:])
+    plain = plain_em(*inputs)
+    vote = votes_of(*inputs[:3])[0, 5]
+    assert np.abs(plain.capsules[0] - vote).max(-1).min() < 1e-9
+    ours = em(*in_float32(inputs))
+    assert_same(ours, plain, relative=1e-4)
+
+
 ACTIVATIONS = EM_INPUTS[0]
 ONE = {"lower": LOWER[:, :1, :1], "activations": ACTIVATIONS[:, :1]}
 DEGENERATE = {
