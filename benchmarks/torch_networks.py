@@ -226,7 +226,10 @@ def em_routing(votes, activations, beta_v, beta_a, num_iterations=3):
         weights = (weights / masses[..., None])[:, :, None]
         means = torch.matmul(weights, votes)
         distances = (votes - means) ** 2
-        variances = torch.matmul(weights, distances).clamp_min(1e-12)
+        variances = torch.matmul(weights, distances)
+        if iteration == 0:
+            narrowest = (1e-6 * variances).clamp_min(1e-12)
+        variances = torch.maximum(variances, narrowest)
         log_variances = torch.log(variances).squeeze(2)
         costs = (0.5 * log_variances + beta_v[:, None]).sum(-1) * masses
         lowest, highest = costs.aminmax(dim=-1, keepdim=True)

@@ -65,7 +65,7 @@ def factored_dynamic_routing(
         if iteration == 0 and logits is None:
             num_lower = features.shape[1] * features.shape[2]
             summands = num_lower if softmax_over == "lower" else num_higher
-            sums = mapping.sum_alike(features / summands)
+            moments = _same_moments(features) / summands
         else:
             moments = routed_moments(
                 features,
@@ -73,8 +73,7 @@ def factored_dynamic_routing(
                 softmax_over=softmax_over,
                 logits=logits,
             )
-            sums = mapping.sum(moments)
-        capsules = squash(sums)
+        capsules = squash(mapping.sum(moments))
         agreed += capsules
     return capsules
 
@@ -112,48 +111,27 @@ def factored_em_routing(
     check_positive(num_iterations=num_iterations)
     linear = _with_one(lower)
     features = _products(linear)
-    mapping = _Mapping(_statistics(_weights(kernel, bias, linear.dtype)))
+    statistics = _Statistics(_weights(kernel, bias, linear.dtype))
     activations, beta_v, beta_a = (
         tf.cast(value, linear.dtype) for value in (activations, beta_v, beta_a)
     )
     gains = tf.reshape(activations, (-1, *features.shape[1:3]))
-    num_higher, dim = bias.shape[1:]
-    sums = mapping.sum_alike(features * gains[..., None] / num_higher)
+    moments = _same_moments(features * gains[..., None]) / bias.shape[1]
     for iteration in range(num_iterations):
-        means, variances, masses = _fit(sums, dim)
+        means, variances, masses = statistics.fit(moments)
         if iteration == 0:
             narrowest = narrowest_variances(variances)
         variances = tf.maximum(variances, narrowest)
         scores = activation_scores(variances, masses, beta_v, beta_a, iteration)
         if iteration < num_iterations - 1:
+            log_activations = tf.math.log_sigmoid(scores)
             moments = routed_moments(
                 features,
-                mapping.queries(_log_density(means, variances, scores)),
+                statistics.log_densities(means, variances, log_activations),
                 softmax_over="higher",
                 gains=gains,
             )
-            sums = mapping.sum(moments)
     return EMRouting(means, tf.sigmoid(scores))
-
-
-def _fit(sums, dim):
-    """Means, variances and masses from the sums of v̂, v̂² and 1."""
-    votes, squares, masses = tf.split(sums, (dim, dim, 1), axis=-1)
-    means = tf.math.divide_no_nan(votes, masses)
-    variances = tf.math.divide_no_nan(squares, masses) - tf.square(means)
-    return means, variances, masses[..., 0]
-
-
-def _log_density(means, variances, scores):
-    """The factors of v̂, v̂² and 1 in log a + log N(v̂; μ, σ) + constant."""
-    precisions = 1 / variances
-    rest = tf.reduce_sum(
-        tf.square(means) * precisions + tf.math.log(variances),
-        axis=-1,
-        keepdims=True,
-    )
-    rest = tf.math.log_sigmoid(scores)[..., None] - 0.5 * rest
-    return tf.concat((means * precisions, -0.5 * precisions, rest), axis=-1)
 
 
 def _with_one(lower):
@@ -179,25 +157,13 @@ def _products(vectors):
     )
 
 
-def _statistics(weights):
-    """The weights of (v̂, v̂², 1) on the products: `(M, 2E + 1, C, F)`."""
-    squares = _products(weights)
-    size, num_products = weights.shape[-1], squares.shape[-1]
-    # The first products are 1·1 and 1·u, these scaled by √2.
-    scale = tf.constant([1] + [math.sqrt(2)] * (size - 1), weights.dtype)
-    no_others = [[0, 0]] * 3 + [[0, num_products - size]]
-    votes = tf.pad(weights / scale, no_others)
-    ones = tf.broadcast_to(
-        tf.one_hot(0, num_products, dtype=weights.dtype),
-        (weights.shape[0], 1, *squares.shape[2:]),
-    )
-    return tf.concat((votes, squares, ones), axis=1)
+def _same_moments(features):
+    """Σ_p f, the same for every higher capsule: `(B, C, F, 1)`."""
+    return tf.reduce_sum(features, axis=2)[..., None]
 
 
 class _Mapping:
     """A linear map from the features of each channel to the higher capsules.
-
-    Every product is one of large matrices, with M or the batch in front.
 
     Args:
         weights: `(M, E, C, F)`.
@@ -206,19 +172,18 @@ class _Mapping:
     def __init__(self, weights):
         self._higher, self._dim, *self._inputs = weights.shape
         self._num_inputs = math.prod(self._inputs)
+        # Matrices, of all higher capsules in one or with M in front.
+        self._matrix = tf.reshape(weights, (-1, self._num_inputs))
         self._matrices = tf.reshape(
             weights, (self._higher, self._dim, self._num_inputs)
         )
 
-    def sum_alike(self, features):
-        """Features `(B, C, P, F)`, summed alike for every higher capsule."""
-        sums = tf.reshape(tf.reduce_sum(features, 2), (-1, self._num_inputs))
-        matrix = tf.reshape(self._matrices, (-1, self._num_inputs))
-        sums = tf.matmul(sums, matrix, transpose_b=True)
-        return tf.reshape(sums, (-1, self._higher, self._dim))
-
     def sum(self, moments):
-        """Moments `(B, C, F, M)` to `(B, M, E)`."""
+        """Moments `(B, C, F, M)` or `(B, C, F, 1)` to `(B, M, E)`."""
+        if moments.shape[-1] == 1:
+            moments = tf.reshape(moments, (-1, self._num_inputs))
+            sums = tf.matmul(moments, self._matrix, transpose_b=True)
+            return tf.reshape(sums, (-1, self._higher, self._dim))
         moments = tf.reshape(moments, (-1, self._num_inputs, self._higher))
         moments = tf.transpose(moments, (2, 0, 1))
         sums = tf.matmul(moments, self._matrices, transpose_b=True)
@@ -229,3 +194,44 @@ class _Mapping:
         queries = tf.matmul(tf.transpose(higher, (1, 0, 2)), self._matrices)
         queries = tf.transpose(queries, (1, 2, 0))
         return tf.reshape(queries, (-1, *self._inputs, self._higher))
+
+
+class _Statistics:
+    """What EM takes of votes, from and to the products of (1, u).
+
+    Args:
+        weights: Of the votes on (1, u), `(M, E, C, D + 1)`.
+    """
+
+    def __init__(self, weights):
+        products = _products(weights)
+        self._votes, self._squares = _Mapping(weights), _Mapping(products)
+        self._size = weights.shape[-1]
+        self._num_others = products.shape[-1] - self._size
+        # The first products are 1·1 and 1·u, the latter times √2.
+        scale = [1.0] + [math.sqrt(0.5)] * (self._size - 1)
+        self._scale = tf.constant(scale, weights.dtype)[:, None]
+
+    def fit(self, moments):
+        """Means `(B, M, E)`, variances and masses `(B, M)` of the votes."""
+        linear = moments[:, :, : self._size] * self._scale
+        masses = tf.reduce_sum(linear[:, :, 0], axis=1)[..., None]
+        means = tf.math.divide_no_nan(self._votes.sum(linear), masses)
+        squares = tf.math.divide_no_nan(self._squares.sum(moments), masses)
+        masses = tf.broadcast_to(masses[..., 0], tf.shape(means)[:2])
+        return means, squares - tf.square(means), masses
+
+    def log_densities(self, means, variances, log_activations):
+        """Queries for log a + log N(v̂; μ, σ) + constant, `(B, C, F, M)`."""
+        precisions = 1 / variances
+        constants = log_activations - 0.5 * tf.reduce_sum(
+            tf.square(means) * precisions + tf.math.log(variances), axis=-1
+        )
+        linear = self._votes.queries(means * precisions)
+        first = tf.one_hot([0], self._size, axis=0, dtype=linear.dtype)
+        linear += first * constants[:, None, None]
+        linear = tf.pad(
+            linear * self._scale,
+            [[0, 0], [0, 0], [0, self._num_others], [0, 0]],
+        )
+        return self._squares.queries(-0.5 * precisions) + linear
