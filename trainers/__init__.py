@@ -2,6 +2,8 @@
 
 import os
 
+from trainers.quiet import silenced_stderr
+
 
 def _start_tensorflow_quietly():
     """Some of TensorFlow's start-up lines heed no log level of its own.
@@ -11,16 +13,10 @@ def _start_tensorflow_quietly():
     """
     if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") in ("0", "1"):
         return
-    stderr = os.dup(2)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
+    with silenced_stderr():
         import tensorflow as tf
 
         tf.config.list_physical_devices("GPU")
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
 
 
 _start_tensorflow_quietly()

@@ -28,15 +28,20 @@ def has_capsules(model: keras.Model) -> bool:
     return any(layer.name == "class_capsules" for layer in model.layers)
 
 
+def class_capsules(model: keras.Model) -> keras.KerasTensor:
+    """Returns the capsules `(B, M, D)` whose lengths are the class scores."""
+    output = model.get_layer("class_capsules").output
+    # EM routing gives activations beside the capsules.
+    return output[0] if isinstance(output, (tuple, list)) else output
+
+
 def capsule_statistics(model: keras.Model, split: Split) -> CapsuleStatistics:
     """Measures what the class capsules of a model do on a split.
 
     The score of a class is the length of its capsule, so that setting an
     entry to zero changes it from |v| to √(|v|² − v_d²).
     """
-    output = model.get_layer("class_capsules").output
-    # EM routing gives activations beside the capsules.
-    output = output[0] if isinstance(output, (tuple, list)) else output
+    output = class_capsules(model)
     reader = keras.Model(model.inputs, output)
     read = tf.function(
         lambda images: reader(images, training=False), reduce_retracing=True

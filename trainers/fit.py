@@ -4,7 +4,6 @@ With no flags: `encapnet_small` on the built-in `house_numbers`, in minutes on
 two cores. The same command on the same --run_dir goes on where it stopped.
 """
 
-import dataclasses
 import json
 import pathlib
 import platform
@@ -22,9 +21,9 @@ from trainers import plots, programs, recipe_flags
 from trainers.devices import STRATEGIES, make_strategy, num_processes
 from trainers.evaluation import scores_and_labels, summarise_test
 from trainers.loop import Diverged, Loop
-from trainers.recipe import Recipe, read_recipe
+from trainers.recipe import Recipe, differences, read_recipe
 from trainers.run_folder import RunFolder, written_atomically
-from trainers.runs import load_run
+from trainers.runs import start_from
 from trainers.tables import error_sentence
 
 flags.DEFINE_string(
@@ -127,25 +126,6 @@ def _announce(recipe, dataset, folder, loop):
     )
 
 
-def start_from(model: keras.Model, run_dir: str) -> None:
-    """Copies the weights of another run wherever name and shape agree."""
-    weights = {v.path: v for v in load_run(run_dir).model.weights}
-    missing = []
-    for variable in model.weights:
-        other = weights.get(variable.path)
-        if other is not None and other.shape == variable.shape:
-            variable.assign(other)
-        else:
-            missing.append(variable.path)
-    if len(missing) == len(model.weights):
-        raise ValueError(
-            "`init_from` must have weights that fit this network. "
-            f"Received: init_from={run_dir}, in which none does."
-        )
-    if missing:
-        print(f"Fresh weights for: {', '.join(missing)}")
-
-
 def _summarise(recipe: Recipe, dataset, loop: Loop, model) -> dict:
     crops = recipe.multi_crop
     if crops is None:
@@ -157,7 +137,7 @@ def _summarise(recipe: Recipe, dataset, loop: Loop, model) -> dict:
     images = loop.steps * recipe.batch_size * loop.state.epoch
     return summarise_test(scores, labels) | {
         "multi_crop": crops,
-        "validation_error": loop.state.history[-1]["val_error"],
+        "validation_error": loop.validation_error,
         "epochs": loop.state.epoch,
         "train_seconds": round(seconds, 1),
         "images_per_second": round(images / max(seconds, 1e-9), 1),
@@ -200,14 +180,7 @@ def _refuse_other_recipe(folder: RunFolder, recipe: Recipe) -> None:
     """A run folder belongs to one recipe."""
     if not folder.config.exists():
         return
-    # Through JSON and back, so that tuples compare as lists.
-    wanted = json.loads(json.dumps(dataclasses.asdict(recipe)))
-    stored = read_recipe(folder.config)
-    changed = [
-        f"{name} was {stored.get(name)!r}, now {value!r}"
-        for name, value in wanted.items()
-        if stored.get(name) != value
-    ]
+    changed = differences(read_recipe(folder.config), recipe)
     if changed:
         raise ValueError(
             f"The run in {folder.path} has another recipe: "

@@ -1,78 +1,144 @@
 """Several workers on one machine: `python -m trainers.launch --workers=2 -- …`.
 
-Starts that many processes of `trainers.fit`, each with its own TF_CONFIG, and
-passes the first one's output on. What follows `--` are the flags of fit;
-they need a --run_dir.
+Starts that many processes of `trainers.fit`, each with its own TF_CONFIG; or,
+with --tuner_workers, of `trainers.tune`, and a chief that hands out the trials.
+The first one's output is passed on. What follows `--` are the flags of fit or
+tune; they need a --run_dir or --tune_dir.
 """
 
+import ctypes
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 from absl import flags
 
 from trainers import programs
 
-flags.DEFINE_integer("workers", 2, "Number of workers.", lower_bound=1)
+flags.DEFINE_integer(
+    "workers", 2, "Number of workers that train together.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "tuner_workers",
+    None,
+    "Number of workers that share the trials of a search.",
+    lower_bound=1,
+)
 
 # A worker that hangs in a collective after another died gets this long.
 _GRACE_SECONDS = 50
+_PR_SET_PDEATHSIG = 1
+_REFUSED = 2  # see `programs.refuse`
 
 
 def main(arguments: list[str]) -> int:
     """Runs the workers; the first failure takes all of them down."""
-    if not any(a.lstrip("-").startswith("run_dir") for a in arguments):
+    tuning = flags.FLAGS.tuner_workers is not None
+    program, folder = (
+        ("trainers.tune", "tune_dir") if tuning else ("trainers.fit", "run_dir")
+    )
+    if not any(a.lstrip("-").startswith(folder) for a in arguments):
         raise ValueError(
-            "The workers need one --run_dir. Received: "
+            f"The workers need one --{folder}. Received: "
             f"{' '.join(arguments) or 'no flags after --'}."
         )
-    count = flags.FLAGS.workers
-    addresses = [f"127.0.0.1:{port}" for port in _free_ports(count)]
-    workers = [_start(addresses, index, arguments) for index in range(count)]
+    environments = (
+        _tuner_environments(flags.FLAGS.tuner_workers)
+        if tuning
+        else _training_environments(flags.FLAGS.workers)
+    )
+    workers = [
+        _Worker([program, *arguments], environment, is_first=index == 0)
+        for index, environment in enumerate(environments)
+    ]
+    signal.signal(signal.SIGTERM, lambda *_: _terminate(workers))
     try:
-        return _wait(workers)
+        return _wait(workers, tuning)
     except KeyboardInterrupt:
         # The workers got the same Ctrl-C and save before they leave.
-        return _wait(workers)
+        return _wait(workers, tuning)
     finally:
         for worker in workers:
             worker.kill()
 
 
-def _start(addresses, index, arguments):
-    config = {
-        "cluster": {"worker": addresses},
-        "task": {"type": "worker", "index": index},
-    }
-    chief = index == 0
-    return subprocess.Popen(
-        [sys.executable, "-m", "trainers.fit", *arguments],
-        env=os.environ | {"TF_CONFIG": json.dumps(config)},
-        stdout=None if chief else subprocess.DEVNULL,
-        stderr=None if chief else subprocess.PIPE,
-        text=True,
-    )
+def _training_environments(count):
+    addresses = [f"127.0.0.1:{port}" for port in _free_ports(count)]
+    for index in range(count):
+        config = {
+            "cluster": {"worker": addresses},
+            "task": {"type": "worker", "index": index},
+        }
+        yield {"TF_CONFIG": json.dumps(config)}
 
 
-def _wait(workers):
-    """Returns 0 when all succeed, else the code of the first that failed."""
+def _tuner_environments(count):
+    (port,) = _free_ports(1)
+    for name in ("chief", *(f"worker{index}" for index in range(count))):
+        yield {
+            "KERASTUNER_TUNER_ID": name,
+            "KERASTUNER_ORACLE_IP": "127.0.0.1",
+            "KERASTUNER_ORACLE_PORT": str(port),
+            # A proxy cannot reach this machine's own address.
+            "no_grpc_proxy": "127.0.0.1",
+        }
+
+
+class _Worker(subprocess.Popen):
+    """A worker's process. Only the first one's output is passed on."""
+
+    def __init__(self, module, environment, is_first):
+        # A file: nobody empties a pipe while the worker runs.
+        self._said = None if is_first else tempfile.TemporaryFile("w+")  # noqa: SIM115
+        super().__init__(
+            [sys.executable, "-m", *module],
+            env=os.environ | environment,
+            stdout=None if is_first else subprocess.DEVNULL,
+            stderr=self._said,
+            preexec_fn=_end_with_launcher,
+        )
+
+    def last_words(self):
+        if self._said is None:
+            return ""
+        self._said.seek(0)
+        return "".join(self._said.readlines()[-1:]).strip()
+
+
+def _end_with_launcher():
+    """Has Linux end a worker whose launcher is killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _terminate(workers):
+    for worker in workers:
+        worker.terminate()
+
+
+def _wait(workers, tuning):
+    """Returns 0 when all succeed, else 2 for a refusal or 1."""
     while any(worker.poll() is None for worker in workers):
         failed = [w for w in workers if w.poll() not in (None, 0)]
         if failed:
-            _let_go(workers)
-            return _blame(workers.index(failed[0]), failed[0])
+            _let_go(workers, tuning)
+            return _blame(workers, failed[0], tuning)
         time.sleep(0.2)
-    for index, worker in enumerate(workers):
+    for worker in workers:
         if worker.returncode:
-            return _blame(index, worker)
+            return _blame(workers, worker, tuning)
     return 0
 
 
-def _let_go(workers):
+def _let_go(workers, tuning):
     """Gives the others time to notice and to say so themselves."""
+    if tuning:
+        # Nothing would tell them.
+        _terminate(workers)
     deadline = time.monotonic() + _GRACE_SECONDS
     while time.monotonic() < deadline:
         if all(worker.poll() is not None for worker in workers):
@@ -82,12 +148,17 @@ def _let_go(workers):
         worker.kill()
 
 
-def _blame(index, worker):
-    last = ""
-    if worker.stderr is not None:
-        last = "".join(worker.stderr.readlines()[-1:]).strip()
+def _blame(workers, worker, tuning):
+    code, first = worker.returncode, workers[0]
+    if code == _REFUSED:
+        if first.returncode != _REFUSED:
+            print(worker.last_words(), file=sys.stderr, flush=True)
+        return code
+    if tuning and worker is first and code > 0:
+        return code  # The chief said why.
     print(
-        f"error: Worker {index} ended with code {worker.returncode}. {last} "
+        f"error: Worker {workers.index(worker)} ended with code {code}. "
+        f"{worker.last_words()} "
         "Start the same command again: it goes on from the last checkpoint.",
         file=sys.stderr,
         flush=True,

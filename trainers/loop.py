@@ -1,7 +1,6 @@
 """The training loop: one for every network, data set and strategy."""
 
 import contextlib
-import dataclasses
 import signal
 import time
 
@@ -9,7 +8,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from encapnet_tf import create_model
 from encapnet_tf.agreement import set_agreement_ramp
 from encapnet_tf.data import Dataset, batches, split_validation
 from trainers import checkpoints, objective
@@ -33,7 +31,19 @@ _NOT_IN_ROWS = ("bad_variable", "stop")
 
 
 class Diverged(RuntimeError):
-    """The loss is no number any more."""
+    """The loss is no number any more.
+
+    Args:
+        finding: Where it happened, and what is to blame.
+    """
+
+    def __init__(self, finding: str):
+        self.finding = finding
+        super().__init__(
+            f"{finding} Try a lower --learning_rate, --clip_norm=1, a longer "
+            "--agreement_ramp or --dtype_policy=float32. The last good "
+            "checkpoint is kept."
+        )
 
 
 class Loop:
@@ -77,7 +87,7 @@ class Loop:
         self._split_data()
         set_policy(recipe)
         with self.strategy.scope():
-            self.model = _build(recipe, dataset)
+            self.model = self._new_model()
             self.optimizer = objective.make_optimizer(
                 recipe, recipe.epochs * self.steps
             )
@@ -206,6 +216,13 @@ class Loop:
             self.dataset.flip if self.recipe.flip is None else self.recipe.flip
         )
 
+    @property
+    def validation_error(self) -> float:
+        """The error of the weights that the run hands over."""
+        if self.state.best_weights is not None:
+            return self.state.best_error
+        return self.state.history[-1]["val_error"]
+
     def _progress_share(self):
         done = self.state.epoch * self.steps + self.state.step
         return done / (self.recipe.epochs * self.steps)
@@ -266,9 +283,7 @@ class Loop:
             culprit += f"; the gradient of {first} is the first bad one"
         return (
             f"The loss is {values[0]} at step {step} of epoch "
-            f"{self.state.epoch + 1}. Culprit: {culprit}. Try a lower "
-            "--learning_rate, --clip_norm=1, a longer --agreement_ramp or "
-            "--dtype_policy=float32. The last good checkpoint is kept."
+            f"{self.state.epoch + 1}. Culprit: {culprit}."
         )
 
     def _validate(self, began):
@@ -367,12 +382,17 @@ class Loop:
         """Returns the trained network, bound to no strategy."""
         if self.strategy.num_replicas_in_sync == 1:
             return self.model
-        model = _build(self.recipe, self.dataset)
+        model = self._new_model()
         for variable, value in zip(
             model.weights, self.model.weights, strict=True
         ):
             variable.assign(value.numpy())
         return model
+
+    def _new_model(self):
+        return self.recipe.build(
+            self.dataset.num_classes, self.dataset.image_shape
+        )
 
     def _log(self, row):
         if not self._writes():
@@ -385,15 +405,6 @@ class Loop:
             for name, value in row.items():
                 tf.summary.scalar(name, value, step=row["epoch"])
         self._writer.flush()
-
-
-def _build(recipe, dataset):
-    network = recipe.network(
-        num_classes=dataset.num_classes, input_shape=dataset.image_shape
-    )
-    fields = dataclasses.fields(network)
-    overrides = {f.name: getattr(network, f.name) for f in fields}
-    return create_model(recipe.variant, **overrides)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,10 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from matplotlib import ticker  # noqa: E402
 
-from trainers.run_folder import written_atomically  # noqa: E402
+from trainers.run_folder import (  # noqa: E402
+    agreement_losses,
+    written_atomically,
+)
 
 # Okabe and Ito's colours: apart for colour-blind eyes too.
 BLUE, ORANGE, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
@@ -55,11 +58,7 @@ def save(figure: plt.Figure, path: pathlib.Path) -> None:
 
 def curves(history: list[dict[str, Any]], path: pathlib.Path) -> None:
     """Draws loss, error, agreement loss and learning rate over the epochs."""
-    units = [
-        name
-        for name in history[0]
-        if "_agreement_" in name and name.endswith("_loss")
-    ]
+    units = list(agreement_losses(history[0]))
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
             2, 2, figsize=(9.5, 6.4), layout="constrained"

@@ -3,6 +3,8 @@
 import sys
 import time
 
+from trainers.run_folder import agreement_losses
+
 _BAR = 24
 _REFRESH_SECONDS = 0.2
 
@@ -61,11 +63,7 @@ class Progress:
         if self._quiet:
             return
         start = "\r\x1b[K" if self._live else ""
-        units = [
-            value
-            for name, value in row.items()
-            if "_agreement_" in name and name.endswith("_loss")
-        ]
+        units = agreement_losses(row).values()
         middle = f"  agreement {sum(units):.3f}" if units else ""
         print(
             f"{start}{self._head()}  loss {row['loss']:.4f}  error "

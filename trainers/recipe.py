@@ -15,7 +15,7 @@ import keras
 from encapnet_tf.checks import check_choice
 from encapnet_tf.config import CNNConfig, NetworkConfig, ResNetConfig
 from encapnet_tf.data.augmentation import AUGMENTATIONS
-from encapnet_tf.models import variant_config
+from encapnet_tf.models import create_model, variant_config
 
 # Short runs of our own small variants, found by trying on two cores.
 QUICK = {
@@ -142,6 +142,14 @@ class Recipe:
             overrides["agreement_options"] = options
         return variant_config(self.variant, **overrides)
 
+    def build(
+        self, num_classes: int, image_shape: tuple[int, int, int]
+    ) -> keras.Model:
+        """Builds the network, with fresh weights."""
+        network = self.network(num_classes=num_classes, input_shape=image_shape)
+        overrides = {f.name: getattr(network, f.name) for f in fields(network)}
+        return create_model(self.variant, **overrides)
+
     def loss_name(self) -> str:
         """Returns the loss, `auto` resolved."""
         if self.loss != "auto":
@@ -182,6 +190,17 @@ def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
             f"A recipe is a JSON object of fields. Received: {path}."
         )
     return content
+
+
+def differences(stored: dict[str, Any], recipe: Recipe) -> list[str]:
+    """Says in which fields a stored recipe differs from this one."""
+    # Through JSON and back, so that tuples compare as lists.
+    wanted = json.loads(json.dumps(dataclasses.asdict(recipe)))
+    return [
+        f"{name} was {stored.get(name)!r}, now {value!r}"
+        for name, value in wanted.items()
+        if stored.get(name) != value
+    ]
 
 
 def set_policy(recipe: Recipe) -> None:

@@ -30,6 +30,37 @@ def written_atomically(path: pathlib.Path) -> Iterator[pathlib.Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def locked(folder: pathlib.Path, refusal: str) -> Iterator[None]:
+    """Keeps a second process out of a folder.
+
+    Args:
+        folder: Made where it is missing.
+        refusal: What the second process says.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(refusal) from None
+        yield
+
+
+def agreement_losses(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns the losses of the agreement units in a row of `metrics.csv`.
+
+    Example:
+        >>> agreement_losses({"loss": 1.5, "module1_agreement_input_loss": 0.5})
+        {'module1_agreement_input_loss': 0.5}
+    """
+    return {
+        name: value
+        for name, value in row.items()
+        if "_agreement_" in name and name.endswith("_loss")
+    }
+
+
 class RunFolder:
     """One run's files.
 
@@ -47,19 +78,13 @@ class RunFolder:
         self.checkpoints = self.path / "checkpoints"
         self.tensorboard = self.path / "tensorboard"
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> contextlib.AbstractContextManager[None]:
         """Keeps a second process from training in the same folder."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(
-                    "Another process is training in this run folder. "
-                    f"Received: run_dir={self.path}."
-                ) from None
-            yield
+        return locked(
+            self.path,
+            "Another process is training in this run folder. "
+            f"Received: run_dir={self.path}.",
+        )
 
     def point_latest_here(self) -> None:
         """Makes `latest`, beside the folder, point to it."""

@@ -1,4 +1,4 @@
-"""Loading a finished run."""
+"""Loading a finished run, or starting from one."""
 
 import json
 import os
@@ -73,6 +73,25 @@ def load_run(run_dir: str | os.PathLike) -> Run:
             f"{folder.summary} with {len(summary['class_names'])} classes."
         )
     return Run(folder, recipe, model, summary)
+
+
+def start_from(model: keras.Model, run_dir: str) -> None:
+    """Copies the weights of another run wherever name and shape agree."""
+    weights = {v.path: v for v in load_run(run_dir).model.weights}
+    missing = []
+    for variable in model.weights:
+        other = weights.get(variable.path)
+        if other is not None and other.shape == variable.shape:
+            variable.assign(other)
+        else:
+            missing.append(variable.path)
+    if len(missing) == len(model.weights):
+        raise ValueError(
+            "`init_from` must have weights that fit this network. "
+            f"Received: init_from={run_dir}, in which none does."
+        )
+    if missing:
+        print(f"Fresh weights for: {', '.join(missing)}")
 
 
 def _read_recipe(folder):

@@ -1,4 +1,4 @@
-"""Reads one image file of any common kind into a square RGB array."""
+"""Reads one image file of any common kind into an RGB array."""
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -8,18 +8,22 @@ SUFFIXES = frozenset(
 )
 
 
-def read_image(path, size: int) -> np.ndarray:
-    """Reads, turns upright, converts to RGB and fits to a square.
+# One side of a square, or height and width.
+Size = int | tuple[int, int]
+
+
+def read_image(path, size: Size) -> np.ndarray:
+    """Reads, turns upright, converts to RGB and fits to a size.
 
     Transparent parts come out white; of an animation the first frame is used;
     16-bit images keep their upper 8 bits.
 
     Args:
         path: File name.
-        size: Side of the result.
+        size: Side of the result, or its height and width.
 
     Returns:
-        uint8 `(size, size, 3)`.
+        uint8 `(H, W, 3)`.
 
     Raises:
         OSError: The file is not an image or is damaged.
@@ -61,16 +65,17 @@ def _high_depth(image):
     return Image.fromarray(np.clip(values / scale, 0, 255).astype(np.uint8))
 
 
-def fit(image: Image.Image, size: int) -> Image.Image:
-    """Resizes the short side to `size` and cuts the centre square out."""
-    if image.size == (size, size):
+def fit(image: Image.Image, size: Size) -> Image.Image:
+    """Resizes until the image just covers `size` and cuts the centre out."""
+    height, width = (size, size) if isinstance(size, int) else size
+    if image.size == (width, height):
         return image
-    scale = size / min(image.size)
-    wide = max(size, round(image.width * scale))
-    high = max(size, round(image.height * scale))
-    left, top = (wide - size) // 2, (high - size) // 2
+    scale = max(width / image.width, height / image.height)
+    wide = max(width, round(image.width * scale))
+    high = max(height, round(image.height * scale))
+    left, top = (wide - width) // 2, (high - height) // 2
     resized = image.resize((wide, high), Image.Resampling.BILINEAR)
-    return resized.crop((left, top, left + size, top + size))
+    return resized.crop((left, top, left + width, top + height))
 
 
 def fit_array(images: np.ndarray, size: int) -> np.ndarray:

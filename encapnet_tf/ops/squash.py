@@ -5,6 +5,7 @@ import tensorflow as tf
 # Squares of float32 entries up to 1e20 must not overflow. Being a power of
 # two, the factor costs no accuracy; vectors shorter than 1e-16 count as 0.
 _SCALE = 2.0**-10
+_SHORTEST = 1e-30
 
 
 def at_least_float32(tensor: tf.Tensor) -> tf.Tensor:
@@ -70,27 +71,27 @@ def _length(vectors, axis):
 
 
 def _squash(vectors, axis):
-    """Squashes with the gradient written out: no division by a zero length.
+    """Squashes with the gradient written out.
 
-    With n = |s| and m = min(n, 1/n), n/(1+n²) = m/(1+m²): both ends of the
-    range stay finite.
+    With n = |s|, n/(1+n²) = 1/(n + 1/n): nothing overflows for a long vector,
+    and _SHORTEST keeps 1/n finite for a zero one.
     """
 
     @tf.custom_gradient
     def forward(values):
         lengths = tf.sqrt(_sum_of_squares(values, axis)) / _SCALE
-        inverse = tf.math.divide_no_nan(tf.ones_like(lengths), lengths)
-        shorter = tf.minimum(lengths, inverse)
-        factor = shorter / (1 + tf.square(shorter))
+        lengths = tf.maximum(lengths, _SHORTEST)
+        inverse = 1 / lengths
+        factor = 1 / (lengths + inverse)
 
         def backward(upstream):
             # d(s·f(n)) = f·g + û (û·g) n f'(n), where û = s/n and
-            # n f'(n) = f·(1−n²)/(1+n²).
-            square = tf.square(shorter)
-            slope = factor * (1 - square) / (1 + square) * tf.sign(1 - lengths)
+            # n f'(n) = f²·(1/n − n).
+            slope = factor * factor * (inverse - lengths)
             unit = values * inverse
             along = tf.reduce_sum(unit * upstream, axis, keepdims=True)
-            return factor * upstream + unit * (slope * along)
+            straight = tf.where(lengths > _SHORTEST, factor, 0)
+            return straight * upstream + unit * (slope * along)
 
         return values * factor, backward
 

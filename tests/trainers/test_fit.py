@@ -15,10 +15,10 @@ import pytest
 
 from encapnet_tf import create_model
 from trainers import recipe_flags
-from trainers.fit import start_from
 from trainers.loop import Loop
 from trainers.recipe import Recipe, make_recipe
 from trainers.run_folder import RunFolder
+from trainers.runs import start_from
 
 LEAST = [
     "--variant=encapnet_tiny",

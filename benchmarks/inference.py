@@ -1,0 +1,100 @@
+"""Times the ways to ask a network: Keras, SavedModel and LiteRT.
+
+Measured: the time from uint8 images in memory to class scores in memory, of
+untrained networks (time does not depend on the weights). The ways take turns,
+so that a slow moment of the machine hits all of them; medians are compared.
+
+- predict: `model.predict`, Keras' own loop
+- traced: the Keras model in a `tf.function`, what a careful user writes
+- SavedModel, LiteRT: as `python -m export` writes them
+
+Run: python -m benchmarks.inference [--seconds 20] [--variants NAME …]
+"""
+
+import argparse
+import functools
+import pathlib
+import tempfile
+
+import numpy as np
+
+from export.conversion import convert, file_name
+from export.inference import inference
+from export.latency import interleaved_seconds
+from export.predictors import (
+    KerasPredictor,
+    LiteRTPredictor,
+    SavedModelPredictor,
+)
+from export.servable import Servable
+from trainers.recipe import make_recipe
+from trainers.run_folder import RunFolder
+from trainers.runs import Run
+from trainers.tables import aligned
+
+VARIANTS = ("encapnet_small", "encapnet14_authors_master")
+SHAPE = (32, 32, 3)
+NAMES = tuple("0123456789")
+BATCHES = (1, 64)
+
+
+def untrained(variant, folder):
+    """Returns a run of a network as it is born, and what is served of it."""
+    recipe = make_recipe({"variant": variant})
+    model = recipe.build(len(NAMES), SHAPE)
+    run = Run(RunFolder(folder), recipe, model, {"class_names": list(NAMES)})
+    return run, Servable(inference(run), SHAPE, NAMES)
+
+
+def contestants(variant, folder):
+    """Exports an untrained network; returns what to ask, by name."""
+    run, servable = untrained(variant, folder)
+    servable.save(str(folder / "saved"))
+    servable.save_lite(str(folder / "lite"))
+    convert(folder / "lite", ["none"], None, folder)
+    lite = folder / file_name("none")
+    return {
+        "predict": lambda images: run.model.predict(images / 255.0, verbose=0),
+        "traced": KerasPredictor(run),
+        "SavedModel": SavedModelPredictor(folder / "saved"),
+        "LiteRT, 1 thread": LiteRTPredictor(lite, num_threads=1),
+        "LiteRT, 2 threads": LiteRTPredictor(lite, num_threads=2),
+    }
+
+
+def table(asked, seconds):
+    """Times every contestant at every batch size."""
+    rows = [("", "batch", "ms", "quartiles", "times as fast as traced")]
+    for size in BATCHES:
+        images = np.random.default_rng(0).integers(
+            0, 256, (size, *SHAPE), np.uint8
+        )
+        calls = {
+            name: functools.partial(ask, images) for name, ask in asked.items()
+        }
+        times = interleaved_seconds(calls, seconds)
+        traced = np.median(times["traced"])
+        for name, spent in times.items():
+            low, middle, high = 1000 * np.quantile(spent, (0.25, 0.5, 0.75))
+            rows.append(
+                (name, f"{size}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}",
+                 f"{1000 * traced / middle:.2f}")
+            )  # fmt: skip
+    return aligned(rows, "<>>>>")
+
+
+def main():
+    """Prints one table per variant."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--variants", nargs="+", default=VARIANTS)
+    arguments = parser.parse_args()
+    for variant in arguments.variants:
+        with tempfile.TemporaryDirectory() as folder:
+            asked = contestants(variant, pathlib.Path(folder))
+            print(variant)
+            print(table(asked, arguments.seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

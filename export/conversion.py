@@ -1,0 +1,90 @@
+"""LiteRT files from a SavedModel.
+
+The converter never gives its memory back and writes to stderr as it likes:
+it works in a process of its own.
+"""
+
+import concurrent.futures
+import multiprocessing
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+from encapnet_tf.checks import check_choice
+from trainers.quiet import silenced_stderr
+
+QUANTIZATIONS = ("none", "float16", "int8")
+
+# Squash and routing stay in float32: squares and quotients of 8-bit numbers
+# lose the short capsules, and a quotient by a rounded zero stops LiteRT.
+_IN_FLOAT = (
+    "ADD", "BATCH_MATMUL", "CONCATENATION", "DIV", "EXP", "LOG", "LOGISTIC",
+    "MAXIMUM", "MEAN", "MINIMUM", "MUL", "NEG", "REDUCE_MAX", "REDUCE_MIN",
+    "RESHAPE", "RSQRT", "SOFTMAX", "SPLIT", "SQRT", "SQUARE",
+    "SQUARED_DIFFERENCE", "SUB", "SUM", "TRANSPOSE",
+)  # fmt: skip
+
+
+def file_name(quantization: str) -> str:
+    """Returns the name a LiteRT file gets.
+
+    Example:
+        >>> file_name("none"), file_name("int8")
+        ('model.tflite', 'model_int8.tflite')
+    """
+    check_choice("quantize", quantization, QUANTIZATIONS)
+    return f"model{'' if quantization == 'none' else '_' + quantization}.tflite"
+
+
+def convert(
+    saved_model: pathlib.Path,
+    quantizations: list[str],
+    calibration: np.ndarray | None,
+    folder: pathlib.Path,
+) -> None:
+    """Writes one LiteRT file per quantization.
+
+    Args:
+        saved_model: Folder of a SavedModel with one signature.
+        quantizations: "none", "float16" (weights) or "int8" (weights and what
+            the convolutions read; the rest stays in float32).
+        calibration: uint8 images `(N, H, W, C)` that int8 finds its ranges on.
+        folder: Where the files go.
+    """
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+        arguments = (str(saved_model), quantizations, calibration, str(folder))
+        pool.submit(_convert_all, *arguments).result()
+
+
+def _convert_all(saved_model, quantizations, calibration, folder):
+    for quantization in quantizations:
+        with silenced_stderr():
+            content = _convert(saved_model, quantization, calibration)
+        pathlib.Path(folder, file_name(quantization)).write_bytes(content)
+
+
+def _convert(saved_model, quantization, calibration):
+    converter = tf.lite.TFLiteConverter.from_saved_model(saved_model)
+    if quantization == "none":
+        return converter.convert()
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if quantization == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+        return converter.convert()
+
+    def images():
+        for image in calibration:
+            yield {"images": image[None]}
+
+    converter.representative_dataset = images
+    # The debugger is the converter's door to a choice of what to quantize.
+    debugger = tf.lite.experimental.QuantizationDebugger(
+        converter=converter,
+        debug_dataset=images,
+        debug_options=tf.lite.experimental.QuantizationDebugOptions(
+            denylisted_ops=list(_IN_FLOAT)
+        ),
+    )
+    return debugger.get_nondebug_quantized_model()

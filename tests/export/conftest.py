@@ -1,0 +1,68 @@
+"""Runs to export."""
+
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+from encapnet_tf.data import load
+from tests.trainers.conftest import LEAST, npz_path  # noqa: F401, a fixture
+from trainers.evaluation import scores_and_labels, summarise_test
+from trainers.loop import Loop
+from trainers.recipe import make_recipe
+from trainers.run_folder import RunFolder
+from trainers.runs import Run
+
+NAMES = ("sky", "street/road", "sea")
+
+
+def untrained_run(path, variant, num_classes=5, **overrides):
+    """A run of a network whose batch norms have something to fold."""
+    keras.utils.set_random_seed(3)
+    recipe = make_recipe({"variant": variant, "override": overrides})
+    model = recipe.build(num_classes, recipe.network().input_shape)
+    rng = np.random.default_rng(0)
+    for weight in model.weights:
+        if any(n in weight.path for n in ("moving", "gamma", "beta", "bias")):
+            weight.assign(rng.uniform(0.5, 1.5, weight.shape))
+    names = [f"class {label}" for label in range(num_classes)]
+    return Run(RunFolder(path), recipe, model, {"class_names": names})
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory, npz_path):  # noqa: F811
+    """A finished run of the least network with an agreement unit."""
+    folder = RunFolder(tmp_path_factory.mktemp("runs") / "stripes")
+    fields = {
+        "variant": "encapnet_tiny",
+        "override": LEAST | {"agreement": "one", "aide": "all"},
+        "dataset": f"npz:{npz_path}",
+        "epochs": 3,
+        "batch_size": 24,
+        "agreement_ramp": 0.0,
+    }
+    recipe = make_recipe(fields)
+    data = load(recipe.dataset)
+    loop = Loop(recipe, data, None, quiet=True)
+    loop.run()
+    folder.path.mkdir(parents=True)
+    recipe.save(folder.config)
+    loop.model.save(folder.model)
+    scores = scores_and_labels(loop.model, data.test)
+    summary = summarise_test(*scores) | {
+        "class_names": list(data.class_names),
+        "multi_crop": False,
+        "epochs": 3,
+        "train_seconds": 1.0,
+        "versions": {"keras": keras.__version__},
+    }
+    folder.write_json(folder.summary, summary)
+    return folder
+
+
+@pytest.fixture
+def run_dir(tmp_path, trained):
+    """A copy of that run, to be damaged."""
+    shutil.copytree(trained.path, tmp_path / "run")
+    return tmp_path / "run"

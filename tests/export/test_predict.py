@@ -1,0 +1,166 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from absl import flags
+from PIL import Image
+
+from encapnet_tf.data import load
+from export import predict
+from export.exporting import export_run
+from export.predictors import open_model
+from trainers.recipe import read_recipe
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory, trained):
+    out = tmp_path_factory.mktemp("predict") / "model"
+    export_run(str(trained.path), str(out))
+    return {
+        "run": trained.path,
+        "versions": out,
+        "SavedModel": out / "1",
+        "LiteRT": out / "1" / "model.tflite",
+    }
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory, trained):
+    """Test images as files, named after their class."""
+    folder = tmp_path_factory.mktemp("pictures")
+    data = load(read_recipe(trained.config)["dataset"])
+    examples = data.test.examples((32, 32)).take(6).as_numpy_iterator()
+    for number, (image, label) in enumerate(examples):
+        name = (
+            folder / ("deep" if number % 2 else ".") / f"{number}_{label}.png"
+        )
+        name.parent.mkdir(exist_ok=True)
+        Image.fromarray(image).save(name)
+    (folder / "notes.txt").write_text("no image")
+    return folder
+
+
+def run(*arguments):
+    values = flags.FlagValues()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flags, "FLAGS", values)
+        for define in ("string", "integer", "bool"):
+            original = getattr(flags, f"DEFINE_{define}")
+            patch.setattr(
+                flags,
+                f"DEFINE_{define}",
+                lambda *a, original=original, **k: original(
+                    *a, flag_values=values, **k
+                ),
+            )
+        predict.define_flags()
+        rest = values(["predict", *map(str, arguments)])
+        return predict.main(rest[1:])
+
+
+def test_every_kind_of_model_gives_the_same_table(models, pictures, capsys):
+    tables = []
+    for path in models.values():
+        assert run(f"--model={path}", pictures) == 0
+        tables.append(capsys.readouterr().out)
+    assert len(set(tables)) == 1
+    heads, *rows = tables[0].splitlines()
+    assert heads.split() == ["image", "class", "score", "2.", "score", "3.",
+                             "score"]  # fmt: skip
+    assert len(rows) == 6
+    files = sorted(pictures.rglob("*.png"))
+    assert [row.split()[0] for row in rows] == [str(f) for f in files]
+
+
+def test_json_has_one_object_per_image(models, pictures, capsys):
+    file = next(pictures.glob("*.png"))
+    assert run(f"--model={models['versions']}", "--json", "--top=2", file) == 0
+    found = json.loads(capsys.readouterr().out)
+    image = np.asarray(Image.open(file))[None]
+    scores = open_model(models["SavedModel"])(image).scores[0]
+    assert found["image"] == str(file)
+    assert found["class"] == str(scores.argmax())
+    assert found["score"] == pytest.approx(scores.max(), abs=1e-6)
+    assert len(found["best"]) == 2
+
+
+def test_class_capsules_are_saved_as_features(models, pictures, tmp_path):
+    path = tmp_path / "features.npz"
+    assert run(f"--model={models['run']}", f"--capsules={path}", pictures) == 0
+    saved = np.load(path)
+    lengths = np.linalg.norm(saved["capsules"], axis=-1)
+    np.testing.assert_allclose(lengths, saved["scores"], atol=1e-5)
+    assert len(saved["images"]) == 6
+    assert saved["class_names"].tolist() == ["0", "1", "2"]
+
+
+def test_a_broken_image_is_one_line_and_the_rest_go_on(
+    models, pictures, tmp_path, capsys
+):
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"no image")
+    good = next(pictures.glob("*.png"))
+    (tmp_path / "empty").mkdir()
+    code = run(
+        f"--model={models['LiteRT']}", bad, good, "gone.png", tmp_path / "empty"
+    )
+    printed = capsys.readouterr()
+    assert code == 1
+    assert str(good) in printed.out
+    assert len(printed.out.splitlines()) == 2
+    lines = sorted(printed.err.splitlines())
+    assert len(lines) == 3
+    assert all(line.startswith("error: ") for line in lines)
+    for line, part in zip(lines, ("bad.png", "gone.png", "empty"), strict=True):
+        assert part in line
+
+
+def test_photographs_of_any_size_and_kind_are_taken(models, tmp_path):
+    grey = Image.fromarray(np.arange(90 * 61).reshape(90, 61).astype(np.uint8))
+    grey.save(tmp_path / "a.jpg")
+    grey.convert("RGBA").save(tmp_path / "b.png")
+    assert run(f"--model={models['LiteRT']}", tmp_path) == 0
+
+
+def test_what_is_no_model_is_refused(tmp_path, models):
+    (tmp_path / "model.tflite").write_bytes(b"no model")
+    broken = tmp_path / "saved"
+    broken.mkdir()
+    (broken / "saved_model.pb").write_bytes(b"no model")
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(ValueError, match="`model` must be.*Received"):
+            open_model(path)
+    for path in (tmp_path / "model.tflite", broken):
+        with pytest.raises(ValueError, match="is damaged.*Received"):
+            open_model(path)
+    with pytest.raises(ValueError, match="Received: none"):
+        run(f"--model={models['run']}")
+
+
+def test_labels_that_do_not_fit_are_refused(models, tmp_path):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(models["LiteRT"].read_bytes())
+    assert open_model(path).class_names == ("0", "1", "2")
+    (tmp_path / "labels.txt").write_text("only\ntwo\n")
+    with pytest.raises(ValueError, match="3 classes.*Received: 2 lines"):
+        open_model(path)
+
+
+@pytest.mark.slow
+def test_program_runs_from_the_shell(models, pictures):
+    done = subprocess.run(
+        [sys.executable, "-m", "export.predict", f"--model={models['LiteRT']}",
+         str(pictures)],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 7
+    done = subprocess.run(
+        [sys.executable, "-m", "export.predict", "--model=none", "x.png"],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 1

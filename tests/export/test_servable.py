@@ -1,0 +1,143 @@
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from encapnet_tf.data.images import read_image
+from export.conversion import _convert_all, file_name
+from export.inference import inference
+from export.predictors import (
+    KerasPredictor,
+    LiteRTPredictor,
+    SavedModelPredictor,
+)
+from export.servable import Servable, decode
+from tests.conformance import VARIANT_OVERRIDES
+from tests.export.conftest import untrained_run
+
+RNG = np.random.default_rng(0)
+
+
+def servable_of(run):
+    shape = run.model.input_shape[1:]
+    return Servable(inference(run), shape, run.class_names), shape
+
+
+def pixels(count, shape):
+    return RNG.integers(0, 256, (count, *shape), np.uint8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANT_OVERRIDES)
+def test_every_variant_runs_in_both_formats_at_any_batch(variant, tmp_path):
+    run = untrained_run(tmp_path, variant, **VARIANT_OVERRIDES[variant])
+    servable, shape = servable_of(run)
+    servable.save(str(tmp_path / "saved"))
+    servable.save_lite(str(tmp_path / "lite"))
+    # In this process: a child for each of so many small ones takes minutes.
+    _convert_all(str(tmp_path / "lite"), ["none"], None, str(tmp_path))
+    keras_model = KerasPredictor(run)
+    for predictor in (
+        SavedModelPredictor(tmp_path / "saved"),
+        LiteRTPredictor(tmp_path / file_name("none")),
+    ):
+        assert predictor.image_shape == shape
+        for count in (1, 3):
+            images = pixels(count, shape)
+            expected, found = keras_model(images), predictor(images)
+            np.testing.assert_allclose(
+                found.scores, expected.scores, rtol=0, atol=1e-5
+            )
+            assert (found.capsules is None) == (expected.capsules is None)
+            if found.capsules is not None:
+                np.testing.assert_allclose(
+                    found.capsules, expected.capsules, rtol=0, atol=1e-5
+                )
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """A SavedModel of a grey, oblong network, and its Keras predictor."""
+    path = tmp_path_factory.mktemp("servable")
+    run = untrained_run(path, "encapnet_tiny", input_shape=(36, 40, 1))
+    servable, _ = servable_of(run)
+    servable.save(str(path / "1"))
+    return tf.saved_model.load(str(path / "1")), KerasPredictor(run)
+
+
+def test_signatures_take_pixels_floats_and_files(loaded):
+    model, keras_model = loaded
+    images = pixels(3, (36, 40, 1))
+    expected = keras_model(images)
+    files = [tf.io.encode_png(image).numpy() for image in images]
+    answers = [
+        model.signatures["serving_default"](images=tf.constant(images)),
+        model.signatures["serving_float"](
+            images=tf.constant(images / 255, tf.float32)
+        ),
+        model.signatures["serving_bytes"](image_bytes=tf.constant(files)),
+    ]
+    ids = expected.scores.argmax(axis=1)
+    for answer in answers:
+        assert set(answer) == {"scores", "class_ids", "class_names", "capsules"}
+        np.testing.assert_allclose(answer["scores"], expected.scores, atol=1e-5)
+        np.testing.assert_allclose(
+            answer["capsules"], expected.capsules, atol=1e-5
+        )
+        assert answer["class_ids"].dtype == tf.int32
+        np.testing.assert_array_equal(answer["class_ids"], ids)
+        names = [f"class {label}".encode() for label in ids]
+        assert answer["class_names"].numpy().tolist() == names
+
+
+def test_decode_gives_what_the_default_signature_takes(loaded):
+    model, _ = loaded
+    images = pixels(2, (36, 40, 1))
+    files = [tf.io.encode_png(image).numpy() for image in images]
+    np.testing.assert_array_equal(model.decode(tf.constant(files)), images)
+
+
+def encoded(image, **options):
+    stream = io.BytesIO()
+    image.save(stream, **options)
+    return stream.getvalue()
+
+
+def smooth(height, width, channels):
+    """A picture without noise, so that resizing is well defined."""
+    rows, columns = np.mgrid[:height, :width]
+    waves = [
+        127 + 120 * np.sin(rows / 9 + c) * np.cos(columns / 7 - c)
+        for c in range(channels)
+    ]
+    return Image.fromarray(
+        np.stack(waves, -1).squeeze(axis=-1).astype(np.uint8)
+        if channels == 1
+        else np.stack(waves, -1).astype(np.uint8)
+    )
+
+
+@pytest.mark.parametrize("size", [(32, 32), (90, 61), (20, 33), (32, 70)])
+@pytest.mark.parametrize("kind", ["png", "jpeg", "grey", "rgba", "palette"])
+def test_files_are_decoded_as_training_decodes_them(kind, size, tmp_path):
+    image = smooth(*size, {"grey": 1, "rgba": 4}.get(kind, 3))
+    if kind == "palette":
+        image = image.quantize(32)
+    options = {"format": "JPEG", "quality": 95}
+    if kind != "jpeg":
+        options = {"format": "PNG"}
+    content = encoded(image, **options)
+    path = tmp_path / "image"
+    path.write_bytes(content)
+    expected = read_image(path, (32, 40)).astype(int)
+    found = decode(tf.constant([content]), (32, 40, 3))[0].numpy().astype(int)
+    # Pillow rounds after each direction.
+    assert abs(found - expected).max() <= 2
+
+
+def test_a_file_that_is_no_image_is_an_error_of_its_own(loaded):
+    model, _ = loaded
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        model.decode(tf.constant([b"no image"]))
