@@ -6,7 +6,8 @@ capsule i = c·H·W + h·W + w.
 
 import tensorflow as tf
 
-from encapnet_tf.ops.squash import squash
+from encapnet_tf.ops.placement import on_this_cpu
+from encapnet_tf.ops.squash import squash, squash_maps
 
 
 def split_capsules(maps: tf.Tensor, num_capsules: int) -> tf.Tensor:
@@ -44,8 +45,10 @@ def arrange_capsules(capsules: tf.Tensor, height: int, width: int) -> tf.Tensor:
 
 def activate_capsules(maps: tf.Tensor, num_capsules: int) -> tf.Tensor:
     """ReLU, then squash capsule by capsule; the shape stays."""
-    capsules = split_capsules(tf.nn.relu(maps), num_capsules)
-    return merge_capsules(squash(capsules))
+    maps = tf.nn.relu(maps)
+    if on_this_cpu():
+        return squash_maps(maps, num_capsules)
+    return merge_capsules(squash(split_capsules(maps, num_capsules)))
 
 
 def _space(tensor):

@@ -2,13 +2,16 @@
 
 TensorFlow's own kernels are the fastest form, but on a CPU their gradients
 need oneDNN and float32 or bfloat16, and under XLA they crawl. There the
-convolution is split into one per group. This file alone makes that choice.
+convolution is split into one per group. Ungrouped ones on small maps are
+faster as matrix products on a CPU. This file alone makes these choices.
 """
 
 import functools
 
 import tensorflow as tf
-from tensorflow.python.ops import control_flow_util
+
+from encapnet_tf.ops.placement import on_gpu, on_this_cpu, under_xla
+from encapnet_tf.ops.row_conv import row_conv2d
 
 
 def grouped_conv2d(
@@ -38,6 +41,8 @@ def grouped_conv2d(
         # TensorFlow's own strided 1×1 form corrupts memory in the gradient of
         # the kernel (oneDNN, TensorFlow 2.21).
         inputs, stride = inputs[:, ::stride, ::stride], 1
+    if groups == 1 and _products_are_faster(inputs, kernel.shape[0], stride):
+        return row_conv2d(inputs, kernel, stride=stride)
     pad, padding = _padding(kernel, stride)
     inputs = tf.pad(inputs, [[0, 0], pad, pad, [0, 0]]) if pad else inputs
 
@@ -145,15 +150,26 @@ def _check_channels(inputs, kernel, expected):
         )
 
 
+def _products_are_faster(inputs, kernel_size, stride) -> bool:
+    """Whether `row_conv2d` beats TensorFlow's own kernel here.
+
+    Measured on a CPU with batches of 64: forward and backward together it
+    takes 0.36 to 0.87 of the time with results of up to four rows, and 0.82
+    with 7×7 kernels at stride 2 and results of eight.
+    """
+    height, width = inputs.shape[1:3]
+    if kernel_size == 1 or inputs.dtype != tf.float32 or not (height and width):
+        return False
+    most = 8 if kernel_size >= 7 and stride > 1 else 4
+    small = -(-max(height, width) // stride) <= most
+    return small and on_this_cpu()
+
+
 def _native_groups(dtype) -> bool:
     """Whether TensorFlow's own grouped kernel is the one to use here."""
-    if tf.config.list_logical_devices("GPU"):
+    if on_gpu():
         return True
-    if control_flow_util.GraphOrParentsInXlaContext(
-        tf.compat.v1.get_default_graph()
-    ):
-        return False
-    return _cpu_has_grouped_gradients(dtype)
+    return not under_xla() and _cpu_has_grouped_gradients(dtype)
 
 
 @functools.cache

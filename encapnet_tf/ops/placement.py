@@ -1,0 +1,37 @@
+"""Where a graph will run, as far as that is known when it is traced."""
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
+import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
+
+_elsewhere = contextvars.ContextVar("elsewhere", default=False)
+
+
+@contextlib.contextmanager
+def for_use_elsewhere() -> Iterator[None]:
+    """Inside, graphs are traced for any machine, not for this one's CPU."""
+    token = _elsewhere.set(True)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
+def on_this_cpu() -> bool:
+    """Whether what is traced now will run on this machine's CPU as it is."""
+    return not (_elsewhere.get() or on_gpu() or under_xla())
+
+
+def on_gpu() -> bool:
+    """Whether there is a GPU to run on."""
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
+def under_xla() -> bool:
+    """Whether XLA compiles what is traced now."""
+    return control_flow_util.GraphOrParentsInXlaContext(
+        tf.compat.v1.get_default_graph()
+    )
