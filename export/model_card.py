@@ -12,6 +12,7 @@ import encapnet_tf
 from export.parity import NUM_IMAGES, Parity
 from export.samples import Samples
 from trainers.capsules import has_capsules
+from trainers.machine import processor
 from trainers.runs import Run
 from trainers.step_cost import count_parameters, step_cost
 from trainers.tables import error_sentence
@@ -106,7 +107,7 @@ def _formats(formats, samples):
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + (
         "\n\nLargest difference of a score, and share of the same class, "
         f"against the Keras model: on {source}. Times: medians on the machine "
-        f"that exported, {_processor()}."
+        f"that exported, {processor()}."
     )
 
 
@@ -167,14 +168,3 @@ def _versions(run):
         f"encapnet_tf {encapnet_tf.__version__}, tensorflow {tf.__version__}, "
         f"keras {keras.__version__}, python {platform.python_version()}."
     )
-
-
-def _processor():
-    try:
-        with open("/proc/cpuinfo") as file:
-            lines = [line for line in file if line.startswith("model name")]
-    except OSError:
-        lines = []
-    if not lines:
-        return platform.processor() or platform.machine()
-    return f"{len(lines)} × {lines[0].partition(':')[2].strip()}"

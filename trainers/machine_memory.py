@@ -1,8 +1,10 @@
-"""How much memory this machine has to give."""
+"""How much memory this machine has to give, and a process took."""
 
 import os
 import pathlib
+import resource
 import subprocess
+import sys
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -35,6 +37,21 @@ def available_memory() -> Memory:
         return Memory(min(gpus), "on the GPU")
     free = min([_free_on_machine(), *_free_in_container()])
     return Memory(free, "on this machine")
+
+
+def peak_memory() -> int:
+    """Returns the bytes of memory that this process has had at most.
+
+    Not `ru_maxrss`, where there is something better: a process inherits it
+    from the one that started it.
+    """
+    status = pathlib.Path("/proc/self/status")
+    if status.is_file():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 2**10
+    unit = 1 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _free_on_gpus():
