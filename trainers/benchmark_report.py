@@ -1,0 +1,158 @@
+"""A benchmark as text and as rows for other programs."""
+
+from typing import Any
+
+from trainers.benchmark_growth import GROWTHS, fit_growths
+from trainers.benchmark_results import Measurement, Quartiles, Results
+from trainers.cost_tables import mib
+from trainers.tables import aligned
+
+
+def heading(results: Results) -> str:
+    """Says what computes, and how fast a matrix product is."""
+    rates = ", ".join(
+        f"{2e-9 * side**3 / min(seconds):,.0f} at {side:,}"
+        for side, seconds in results.products.items()
+    )
+    text = (
+        f"{results.machine}; TensorFlow {results.versions['tensorflow']}\n"
+        f"Matrix product, float32, best of several: {rates} GFLOP/s"
+    )
+    if results.load_per_core > 0.5:
+        text += (
+            f"\nThe machine is busy (load {results.load_per_core:.1f} per "
+            "core): look at the spread."
+        )
+    return text
+
+
+def part_table(results: Results, part: str) -> str:
+    """Sets out one part; medians, and quartiles as the spread."""
+    found = results.of_part(part)
+    table = {
+        "variants": _networks,
+        "convolutions": _networks,
+        "pipeline": _pipeline,
+        "solver": _solver,
+        "growth": _growth,
+    }[part]
+    return f"{_TITLES[part]}\n{table(results, found)}"
+
+
+_TITLES = {
+    "variants": "Networks",
+    "convolutions": "Convolutions: the aide's alone, and a whole step",
+    "pipeline": "Input: images in memory to batches",
+    "solver": "Sinkhorn divergence of two batches",
+    "growth": "Growth: time as a power of size",
+}
+
+
+def _networks(results, found):
+    heads = ("", "", "batch", "images/s", "quartiles",
+             "multiply-adds/image", "GFLOP/s", "of peak")  # fmt: skip
+    has_memory = any(m.memory_bytes is not None for m in found)
+    if has_memory:
+        heads += ("memory, MiB", "counted")
+    rows = [heads]
+    for m in found:
+        row = (
+            m.name,
+            m.action,
+            f"{m.size}",
+            f"{m.images_per_second.median:,.0f}",
+            _spread(m.images_per_second),
+            f"{m.multiply_adds // m.images:,}",
+            f"{m.gflops.median:,.1f}",
+            f"{results.share_of_peak(m):.0%}",
+        )
+        if has_memory:
+            row += tuple(
+                "" if size is None else mib(size)
+                for size in (m.memory_bytes, m.counted_bytes)
+            )
+        rows.append(row)
+    return aligned(rows, "<<" + ">" * (len(heads) - 2))
+
+
+def _pipeline(_, found):
+    rows = [("augmentation", "batch", "images/s", "quartiles")]
+    for m in found:
+        rate = m.images_per_second
+        rows.append((m.name, f"{m.size}", f"{rate.median:,.0f}", _spread(rate)))
+    return aligned(rows, "<>>>")
+
+
+def _solver(_, found):
+    rows = [("domain", "", "batch", "ms", "quartiles")]
+    for m in found:
+        time = _milliseconds(m)
+        rows.append(
+            (
+                m.name,
+                m.action,
+                f"{m.size}",
+                f"{time.median:.2f}",
+                _spread(time, "{:.2f}"),
+            )
+        )
+    return aligned(rows, "<<>>>")
+
+
+def _growth(_, found):
+    rows = [("", "exponent", "± standard error", "size: ms (quartiles)")]
+    for name, fit in fit_growths(found).items():
+        points = []
+        for m in found:
+            if m.name == name:
+                time = _milliseconds(m)
+                points.append(
+                    f"{m.size}: {_short(time.median)} "
+                    f"({_short(time.low)} to {_short(time.high)})"
+                )
+        meaning = GROWTHS[name].meaning if name in GROWTHS else name
+        rows.append(
+            (
+                f"{name}: {meaning}",
+                f"{fit.exponent:.2f}",
+                f"{fit.standard_error:.2f}",
+                ", ".join(points),
+            )
+        )
+    return aligned(rows, "<>><")
+
+
+def csv_rows(results: Results) -> list[dict[str, Any]]:
+    """Returns one row per measurement, the same columns for all."""
+    return [
+        {
+            "part": m.part,
+            "name": m.name,
+            "action": m.action,
+            "size": m.size,
+            "rounds": len(m.seconds),
+            "ms": 1000 * m.time.median,
+            "ms_low": 1000 * m.time.low,
+            "ms_high": 1000 * m.time.high,
+            "matrix_products": m.cost.median,
+            "images_per_second": m.images and m.images_per_second.median,
+            "multiply_adds": m.multiply_adds,
+            "gflops": m.multiply_adds and m.gflops.median,
+            "share_of_peak": results.share_of_peak(m),
+            "memory_bytes": m.memory_bytes,
+            "counted_bytes": m.counted_bytes,
+        }
+        for m in results.measurements
+    ]
+
+
+def _milliseconds(measurement: Measurement) -> Quartiles:
+    return Quartiles(*(1000 * seconds for seconds in measurement.time))
+
+
+def _spread(quartiles, form="{:,.0f}"):
+    return f"{form.format(quartiles.low)} to {form.format(quartiles.high)}"
+
+
+def _short(value):
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"

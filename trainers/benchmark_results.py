@@ -1,0 +1,200 @@
+"""What a benchmark measured: raw times, and the figures made of them."""
+
+import dataclasses
+import json
+import pathlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trainers.run_folder import written_atomically
+
+# The side of the square matrices whose product is timed in turn with
+# everything else.
+PRODUCT_SIDE = 1024
+
+
+class Quartiles(NamedTuple):
+    """The middle of many times, and the middle half around it."""
+
+    low: float
+    median: float
+    high: float
+
+
+class Key(NamedTuple):
+    """What names a measurement, in this run and in others."""
+
+    part: str
+    name: str
+    action: str
+    size: int
+
+    def __str__(self):
+        """Writes it as one would look for it in the tables."""
+        return f"{self.part}: {self.name}, {self.action}, {self.size}"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One call that was timed, in turn with others and a matrix product.
+
+    Attributes:
+        part: Of the benchmark.
+        name: What was timed: a network, a convolution, an augmentation, …
+        action: What it did: train, inference, forward, …
+        size: Images in a batch, or whatever grows.
+        seconds: Of each call.
+        product_seconds: Of the matrix product in the same rounds.
+        images: Images that one call takes, where it takes any.
+        multiply_adds: Of one call, where they are counted.
+        memory_bytes: What it took at most, where that was measured.
+        counted_bytes: What `trainers.summary` counts for it.
+    """
+
+    part: str
+    name: str
+    action: str
+    size: int
+    seconds: tuple[float, ...]
+    product_seconds: tuple[float, ...]
+    images: int | None = None
+    multiply_adds: int | None = None
+    memory_bytes: int | None = None
+    counted_bytes: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """What to look for in another run."""
+        return Key(self.part, self.name, self.action, self.size)
+
+    @property
+    def time(self) -> Quartiles:
+        """Seconds of a call."""
+        return _quartiles(self.seconds)
+
+    @property
+    def cost(self) -> Quartiles:
+        """The time in units of the matrix product's, taken in turn.
+
+        It changes little when the whole machine is slower or busy.
+        """
+        product = float(np.median(self.product_seconds))
+        return Quartiles(*(seconds / product for seconds in self.time))
+
+    @property
+    def images_per_second(self) -> Quartiles | None:
+        """Throughput, where images are taken."""
+        return self._per_second(self.images)
+
+    @property
+    def gflops(self) -> Quartiles | None:
+        """Multiply-adds, two operations each, in 10⁹ per second."""
+        count = self.multiply_adds
+        return self._per_second(None if count is None else 2e-9 * count)
+
+    def _per_second(self, count):
+        if count is None:
+            return None
+        return Quartiles(*(count / seconds for seconds in self.time[::-1]))
+
+
+@dataclass(frozen=True)
+class Results:
+    """A whole benchmark.
+
+    Attributes:
+        machine: What computed.
+        versions: Of the software.
+        settings: The flags.
+        load_per_core: How busy the machine was before.
+        products: Seconds of square matrix products, by their side.
+        measurements: Everything else.
+    """
+
+    machine: str
+    versions: dict[str, str]
+    settings: dict[str, Any]
+    load_per_core: float
+    products: dict[int, tuple[float, ...]]
+    measurements: tuple[Measurement, ...] = ()
+
+    @property
+    def peak_gflops(self) -> float:
+        """The best rate of any float32 matrix product of the run."""
+        best = [
+            _product_gflops(side, min(seconds))
+            for side, seconds in self.products.items()
+        ]
+        best += [
+            _product_gflops(PRODUCT_SIDE, min(m.product_seconds))
+            for m in self.measurements
+        ]
+        return max(best)
+
+    def of_part(self, part: str) -> list[Measurement]:
+        """Returns the measurements of one part."""
+        return [m for m in self.measurements if m.part == part]
+
+    def share_of_peak(self, measurement: Measurement) -> float | None:
+        """Median rate of a measurement over the matrix product's best."""
+        rate = measurement.gflops
+        return rate and rate.median / self.peak_gflops
+
+
+def write_results(results: Results, path: pathlib.Path, **derived: Any) -> None:
+    """Writes all numbers, and what was made of them, as JSON."""
+    content = dataclasses.asdict(results)
+    content |= {"peak_gflops": results.peak_gflops, **derived}
+    with written_atomically(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def read_results(path: str | pathlib.Path) -> Results:
+    """Reads what `write_results` wrote.
+
+    Raises:
+        ValueError: It is something else, or damaged.
+    """
+    try:
+        content = json.loads(pathlib.Path(path).read_text())
+        return Results(
+            machine=content["machine"],
+            versions=dict(content["versions"]),
+            settings=dict(content["settings"]),
+            load_per_core=float(content["load_per_core"]),
+            products={
+                int(side): _seconds(times)
+                for side, times in content["products"].items()
+            },
+            measurements=tuple(map(as_measurement, content["measurements"])),
+        )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as bad:
+        raise ValueError(
+            "A stored benchmark is the benchmark.json of an earlier run. "
+            f"Received: {path} ({type(bad).__name__}: {bad})."
+        ) from None
+
+
+def as_measurement(fields: dict[str, Any]) -> Measurement:
+    """Makes a measurement of what JSON holds of it."""
+    times = {
+        name: _seconds(fields[name]) for name in ("seconds", "product_seconds")
+    }
+    return Measurement(**(fields | times))
+
+
+def _seconds(times):
+    times = tuple(map(float, times))
+    if not times or min(times) <= 0:
+        raise ValueError("times must be positive numbers")
+    return times
+
+
+def _quartiles(values):
+    return Quartiles(*map(float, np.quantile(values, (0.25, 0.5, 0.75))))
+
+
+def _product_gflops(side, seconds):
+    return 2e-9 * side**3 / seconds
