@@ -105,26 +105,11 @@ def _bars(
     thickness = 0.8 / len(actions)
     for action in actions:
         rows = [
-            (m, value)
+            (names.index(m.name) + thickness * _place(m, found), value)
             for m, value in zip(found, values, strict=True)
             if m.action == action
         ]
-        places = [
-            names.index(m.name) + thickness * _place(m, found) for m, _ in rows
-        ]
-        middle = np.array([value.median for _, value in rows])
-        low = middle - [value.low for _, value in rows]
-        high = [value.high for _, value in rows] - middle
-        axis.barh(
-            places, middle, 0.92 * thickness, xerr=(low, high), label=action,
-            color=_COLOR_OF.get(action, BLUE),
-            error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
-        )  # fmt: skip
-        for place, (_, value) in zip(places, rows, strict=True):
-            axis.annotate(
-                form.format(value.median), (value.high, place), (5, 0),
-                textcoords="offset points", va="center", fontsize=8.5,
-            )  # fmt: skip
+        _draw_action(axis, action, rows, 0.92 * thickness, form)
     axis.set_yticks(range(len(names)), names)
     axis.invert_yaxis()
     axis.tick_params(axis="y", length=0)
@@ -133,6 +118,21 @@ def _bars(
     axis.grid(True, axis="x")
     if len(actions) > 1:
         axis.legend(loc="best")
+
+
+def _draw_action(axis, action, rows, thickness, form):
+    places = [place for place, _ in rows]
+    low, middle, high = np.array([value for _, value in rows]).T
+    axis.barh(
+        places, middle, thickness, xerr=(middle - low, high - middle),
+        label=action, color=_COLOR_OF.get(action, BLUE),
+        error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
+    )  # fmt: skip
+    for place, value in rows:
+        axis.annotate(
+            form.format(value.median), (value.high, place), (5, 0),
+            textcoords="offset points", va="center", fontsize=8.5,
+        )  # fmt: skip
 
 
 def _place(measurement, found):
