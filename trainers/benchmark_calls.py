@@ -18,6 +18,8 @@ from trainers.timing import interleaved_seconds
 
 _LEAST_ROUNDS = 5
 _PRODUCT = "matrix product"
+# They are short: one alone says little about a busy machine.
+_PRODUCTS_PER_ROUND = 3
 # Learning-rate schedules want an end; no measurement gets there.
 _TOTAL_STEPS = 1_000_000
 
@@ -27,23 +29,24 @@ Call = Callable[[], object]
 def in_turn(
     calls: dict[Any, Call], seconds: float
 ) -> tuple[dict[Any, np.ndarray], np.ndarray]:
-    """Times calls in turn with a matrix product.
+    """Times calls in turn with matrix products.
 
     Args:
         calls: What to time, by name.
         seconds: About how long to take for each, five rounds at least.
 
     Returns:
-        The times of each, and those of the product.
+        The times of each, and those of the products.
     """
-    contestants = calls | {_PRODUCT: matrix_product(PRODUCT_SIDE)}
+    product = matrix_product(PRODUCT_SIDE)
+    products = {(_PRODUCT, n): product for n in range(_PRODUCTS_PER_ROUND)}
     times = interleaved_seconds(
-        contestants,
-        seconds * len(contestants),
+        calls | products,
+        seconds * (len(calls) + 1),
         least_rounds=_LEAST_ROUNDS,
     )
-    product = times.pop(_PRODUCT)
-    return times, product
+    spent = np.concatenate([times.pop(name) for name in products])
+    return times, spent
 
 
 def matrix_product(side: int) -> Call:

@@ -3,7 +3,12 @@
 from typing import Any
 
 from trainers.benchmark_growth import GROWTHS, fit_growths
-from trainers.benchmark_results import Measurement, Quartiles, Results
+from trainers.benchmark_results import (
+    Measurement,
+    Quartiles,
+    Results,
+    product_gflops,
+)
 from trainers.cost_tables import mib
 from trainers.tables import aligned
 
@@ -11,12 +16,14 @@ from trainers.tables import aligned
 def heading(results: Results) -> str:
     """Says what computes, and how fast a matrix product is."""
     rates = ", ".join(
-        f"{2e-9 * side**3 / min(seconds):,.0f} at {side:,}"
+        f"{product_gflops(side, min(seconds)):,.0f} at {side:,}"
         for side, seconds in results.products.items()
     )
     text = (
         f"{results.machine}; TensorFlow {results.versions['tensorflow']}\n"
-        f"Matrix product, float32, best of several: {rates} GFLOP/s"
+        f"Matrix product, float32, best of several: {rates} GFLOP/s\n"
+        "(of peak: over the best product of the whole run; in turn: over the "
+        "median of those that took turns with it)"
     )
     if results.load_per_core > 0.5:
         text += (
@@ -49,8 +56,8 @@ _TITLES = {
 
 
 def _networks(results, found):
-    heads = ("", "", "batch", "images/s", "quartiles",
-             "multiply-adds/image", "GFLOP/s", "of peak")  # fmt: skip
+    heads = ("", "", "batch", "images/s", "quartiles", "multiply-adds/image",
+             "GFLOP/s", "of peak", "in turn")  # fmt: skip
     has_memory = any(m.memory_bytes is not None for m in found)
     if has_memory:
         heads += ("memory, MiB", "counted")
@@ -65,6 +72,7 @@ def _networks(results, found):
             f"{m.multiply_adds // m.images:,}",
             f"{m.gflops.median:,.1f}",
             f"{results.share_of_peak(m):.0%}",
+            f"{m.share_in_turn:.0%}",
         )
         if has_memory:
             row += tuple(
@@ -139,6 +147,7 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
             "multiply_adds": m.multiply_adds,
             "gflops": m.multiply_adds and m.gflops.median,
             "share_of_peak": results.share_of_peak(m),
+            "share_in_turn": m.share_in_turn,
             "memory_bytes": m.memory_bytes,
             "counted_bytes": m.counted_bytes,
         }

@@ -46,7 +46,7 @@ class Measurement:
         action: What it did: train, inference, forward, …
         size: Images in a batch, or whatever grows.
         seconds: Of each call.
-        product_seconds: Of the matrix product in the same rounds.
+        product_seconds: Of the matrix products in the same rounds.
         images: Images that one call takes, where it takes any.
         multiply_adds: Of one call, where they are counted.
         memory_bytes: What it took at most, where that was measured.
@@ -76,7 +76,7 @@ class Measurement:
 
     @property
     def cost(self) -> Quartiles:
-        """The time in units of the matrix product's, taken in turn.
+        """The time in units of a matrix product's, taken in turn.
 
         It changes little when the whole machine is slower or busy.
         """
@@ -93,6 +93,13 @@ class Measurement:
         """Multiply-adds, two operations each, in 10⁹ per second."""
         count = self.multiply_adds
         return self._per_second(None if count is None else 2e-9 * count)
+
+    @property
+    def share_in_turn(self) -> float | None:
+        """Median rate over the matrix product's, taken in turn."""
+        product = float(np.median(self.product_seconds))
+        rate = self.gflops
+        return rate and rate.median / product_gflops(PRODUCT_SIDE, product)
 
     def _per_second(self, count):
         if count is None:
@@ -124,11 +131,11 @@ class Results:
     def peak_gflops(self) -> float:
         """The best rate of any float32 matrix product of the run."""
         best = [
-            _product_gflops(side, min(seconds))
+            product_gflops(side, min(seconds))
             for side, seconds in self.products.items()
         ]
         best += [
-            _product_gflops(PRODUCT_SIDE, min(m.product_seconds))
+            product_gflops(PRODUCT_SIDE, min(m.product_seconds))
             for m in self.measurements
         ]
         return max(best)
@@ -141,6 +148,11 @@ class Results:
         """Median rate of a measurement over the matrix product's best."""
         rate = measurement.gflops
         return rate and rate.median / self.peak_gflops
+
+
+def product_gflops(side: int, seconds: float) -> float:
+    """Returns the rate of a product of square matrices."""
+    return 2e-9 * side**3 / seconds
 
 
 def write_results(results: Results, path: pathlib.Path, **derived: Any) -> None:
@@ -194,7 +206,3 @@ def _seconds(times):
 
 def _quartiles(values):
     return Quartiles(*map(float, np.quantile(values, (0.25, 0.5, 0.75))))
-
-
-def _product_gflops(side, seconds):
-    return 2e-9 * side**3 / seconds

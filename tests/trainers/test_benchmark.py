@@ -1,5 +1,6 @@
 import csv
 import dataclasses
+import functools
 import json
 import re
 import subprocess
@@ -33,6 +34,7 @@ from trainers.benchmark_results import (
 from trainers.machine_memory import Memory
 from trainers.step_cost import step_cost
 from trainers.step_trace import outline_model
+from trainers.timing import interleaved_seconds
 
 # One capsule layer with an aide.
 SMALL = LEAST | {"aide": "all"}
@@ -118,7 +120,8 @@ def test_every_part_is_measured_with_its_spread(measured):
         ),
     ]
     for m in found:
-        assert len(m.seconds) == len(m.product_seconds) >= 5
+        assert len(m.seconds) >= 5
+        assert len(m.product_seconds) == 3 * len(m.seconds)
         assert m.time.low <= m.time.median <= m.time.high
 
 
@@ -155,7 +158,7 @@ def test_tables_show_every_part(measured):
     for pattern in (
         r"Matrix product, float32, best of several: [\d.,]+ at 64, ",
         r"encapnet_least +train +4 +[\d,]+ +[\d,]+ to [\d,]+ +[\d,]+ +"
-        r"[\d.]+ +\d+% +[\d.]+ +[\d.]+\n",
+        r"[\d.]+ +\d+% +\d+% +[\d.]+ +[\d.]+\n",
         r"7×7/2 4→8 on 16×16 +backward +2 ",
         r"strong +4 +[\d,]+ +[\d,]+ to [\d,]+\n",
         r"log +value and gradient +8 +[\d.]+ +[\d.]+ to [\d.]+\n",
@@ -208,13 +211,28 @@ def test_figures_of_known_times():
     run = results(m)
     assert run.peak_gflops == pytest.approx(20.0)
     assert run.share_of_peak(m) == pytest.approx(0.1)
+    # The middle one of those in turn: 2·1024³ in 0.5 s.
+    assert m.share_in_turn == pytest.approx(2.0 / (2e-9 * 1024**3 / 0.5))
     (row,) = csv_rows(run)
     assert row["ms"] == 3000.0
     assert row["share_of_peak"] == pytest.approx(0.1)
     assert "10%" in part_table(run, "variants")
     alone = measurement()
     assert alone.gflops is alone.images_per_second is None
+    assert alone.share_in_turn is None
     assert run.share_of_peak(alone) is None
+
+
+def test_calls_take_turns_in_changing_order():
+    made = []
+    calls = {name: functools.partial(made.append, name) for name in "abc"}
+    times = interleaved_seconds(calls, 0.0, least_rounds=4)
+    assert [len(times[name]) for name in "abc"] == [4, 4, 4]
+    rounds = ["".join(made[n : n + 3]) for n in range(0, 15, 3)]
+    assert made[15:] == []
+    assert rounds[0] == "abc"  # to warm up
+    assert {"".join(sorted(order)) for order in rounds} == {"abc"}
+    assert len(set(rounds)) > 2
 
 
 def test_aides_have_the_paper_s_shapes():
