@@ -89,7 +89,11 @@ def main(
     base = values.compare and read_results(values.compare)
     folder = pathlib.Path(values.out or _new_folder())
     folder.mkdir(parents=True, exist_ok=True)
-    results, failures = measure(settings, ask or ask_process, folder)
+    try:
+        results, failures = measure(settings, ask or ask_process, folder)
+    except KeyboardInterrupt:
+        print(f"Stopped; what was measured is in {folder}", flush=True)
+        return 1
     if results.measurements:
         _write_tables(results, folder)
     slower = False

@@ -32,6 +32,7 @@ from trainers.benchmark_results import (
     write_results,
 )
 from trainers.machine_memory import Memory
+from trainers.recipe import make_recipe
 from trainers.step_cost import step_cost
 from trainers.step_trace import outline_model
 from trainers.timing import interleaved_seconds
@@ -295,6 +296,24 @@ def test_growths_are_fitted_by_their_medians():
     assert fits["width"].exponent == pytest.approx(2)
 
 
+def test_only_what_is_named_grows():
+    def network(name, size):
+        return make_recipe(GROWTHS[name].case(size)).network()
+
+    batch = [GROWTHS["batch"].case(n)["batch_size"] for n in (64, 128)]
+    assert batch == [64, 128]
+    assert network("batch", 64) == network("batch", 128)
+    plain = VARIANTS["encapnet_small"]
+    assert network("width", plain.num_capsules) == plain
+    wide = network("width", 64)
+    assert (wide.num_capsules, wide.stem) == (64, ((128, 2),))
+    assert network("depth", 1) == plain
+    assert network("depth", 8).type2_layers == (8, 8, 8)
+    assert GROWTHS["iterations"].case(8)["num_iterations"] == 8
+    for growth in GROWTHS.values():
+        assert len(set(growth.sizes)) >= 3
+
+
 def test_two_sizes_do_not_make_an_exponent():
     with pytest.raises(ValueError, match=r"Received: sizes=\[2, 2, 4\]"):
         fit_exponent([2, 2, 4], [1, 1, 2])
@@ -398,6 +417,22 @@ def test_a_failure_is_named_and_the_rest_is_measured(tmp_path, capsys):
     assert error == "error: Not measured: pipeline. killed (SIGKILL)\n"
     (found,) = read_results(tmp_path / "benchmark.json").measurements
     assert found.part == "solver"
+
+
+def test_a_stopped_benchmark_keeps_what_it_has(tmp_path, capsys):
+    answer = answering(1.0)
+
+    def ask(task):
+        if task["part"] == "solver":
+            raise KeyboardInterrupt
+        return answer(task)
+
+    assert run("--parts=pipeline,solver", f"--out={tmp_path}", ask=ask) == 1
+    assert f"Stopped; what was measured is in {tmp_path}" in (
+        capsys.readouterr().out
+    )
+    (found,) = read_results(tmp_path / "benchmark.json").measurements
+    assert found.part == "pipeline"
 
 
 def test_without_a_matrix_product_nothing_is_measured(tmp_path):
