@@ -95,7 +95,7 @@ def main(
         print(f"Stopped; what was measured is in {folder}", flush=True)
         return 1
     if results.measurements:
-        _write_tables(results, folder)
+        _report(results, folder)
     slower = False
     if base:
         comparison = compare(base, results)
@@ -121,7 +121,8 @@ def measure(
     results = _start(settings, ask)
     print(benchmark_report.heading(results), flush=True)
     failures = 0
-    for number, task in enumerate(tasks):
+    for number, task in enumerate(tasks, start=1):
+        began = time.monotonic()
         answer = ask(task)
         if "failed" in answer:
             failures += 1
@@ -133,16 +134,9 @@ def measure(
         results = dataclasses.replace(
             results, measurements=results.measurements + found
         )
-        growth = fit_growths(results.of_part("growth"))
-        write_results(
-            results,
-            folder / "benchmark.json",
-            growth={name: fit._asdict() for name, fit in growth.items()},
-        )
-        part = task["part"]
-        is_last = [t["part"] for t in tasks[number + 1 :]].count(part) == 0
-        if is_last and results.of_part(part):
-            print(f"\n{benchmark_report.part_table(results, part)}", flush=True)
+        _write(results, folder)
+        spent = f"{time.monotonic() - began:.0f} s"
+        print(f"[{number}/{len(tasks)}] {name_of(task)}: {spent}", flush=True)
     return results, failures
 
 
@@ -175,11 +169,20 @@ def ask_process(task: Task) -> dict:
         child.close()
 
 
-def _write_tables(results, folder):
+def _write(results, folder):
+    growth = fit_growths(results.of_part("growth"))
+    write_results(
+        results,
+        folder / "benchmark.json",
+        growth={name: fit._asdict() for name, fit in growth.items()},
+    )
+
+
+def _report(results, folder):
+    print(f"\n{benchmark_report.tables(results)}\n")
     table, picture = folder / "benchmark.csv", folder / "benchmark.png"
     write_csv(table, benchmark_report.csv_rows(results))
     plots_benchmark.draw(results, picture)
-    print()
     for path in (folder / "benchmark.json", table, picture):
         print(f"  {path}")
 

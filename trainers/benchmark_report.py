@@ -21,9 +21,7 @@ def heading(results: Results) -> str:
     )
     text = (
         f"{results.machine}; TensorFlow {results.versions['tensorflow']}\n"
-        f"Matrix product, float32, best of several: {rates} GFLOP/s\n"
-        "(of peak: over the best product of the whole run; in turn: over the "
-        "median of those that took turns with it)"
+        f"Matrix product, float32, best of several: {rates} GFLOP/s"
     )
     if results.load_per_core > 0.5:
         text += (
@@ -33,26 +31,14 @@ def heading(results: Results) -> str:
     return text
 
 
-def part_table(results: Results, part: str) -> str:
-    """Sets out one part; medians, and quartiles as the spread."""
-    found = results.of_part(part)
-    table = {
-        "variants": _networks,
-        "convolutions": _networks,
-        "pipeline": _pipeline,
-        "solver": _solver,
-        "growth": _growth,
-    }[part]
-    return f"{_TITLES[part]}\n{table(results, found)}"
-
-
-_TITLES = {
-    "variants": "Networks",
-    "convolutions": "Convolutions: the aide's alone, and a whole step",
-    "pipeline": "Input: images in memory to batches",
-    "solver": "Sinkhorn divergence of two batches",
-    "growth": "Growth: time as a power of size",
-}
+def tables(results: Results) -> str:
+    """Sets out all parts; medians, and quartiles as the spread."""
+    found = {part: results.of_part(part) for part in _TABLES}
+    return "\n\n".join(
+        f"{title}\n{table(results, found[part])}"
+        for part, (title, table) in _TABLES.items()
+        if found[part]
+    )
 
 
 def _networks(results, found):
@@ -80,7 +66,12 @@ def _networks(results, found):
                 for size in (m.memory_bytes, m.counted_bytes)
             )
         rows.append(row)
-    return aligned(rows, "<<" + ">" * (len(heads) - 2))
+    return (
+        aligned(rows, "<<" + ">" * (len(heads) - 2))
+        + f"\n  (of peak: over {results.peak_gflops:,.0f} GFLOP/s, the best "
+        "matrix product of the run; in turn: over the median of those in the "
+        "same rounds)"
+    )
 
 
 def _pipeline(_, found):
@@ -128,6 +119,18 @@ def _growth(_, found):
             )
         )
     return aligned(rows, "<>><")
+
+
+_TABLES = {
+    "variants": ("Networks", _networks),
+    "convolutions": (
+        "Convolutions: the aide's alone, and a whole step",
+        _networks,
+    ),
+    "pipeline": ("Input: images in memory to batches", _pipeline),
+    "solver": ("Sinkhorn divergence of two batches", _solver),
+    "growth": ("Growth: time as a power of size", _growth),
+}
 
 
 def csv_rows(results: Results) -> list[dict[str, Any]]:

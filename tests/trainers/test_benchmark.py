@@ -24,7 +24,7 @@ from trainers.benchmark_child import Measurer
 from trainers.benchmark_compare import compare, comparison_text
 from trainers.benchmark_convolutions import Aide, aides
 from trainers.benchmark_growth import GROWTHS, Growth, fit_exponent, fit_growths
-from trainers.benchmark_report import csv_rows, part_table
+from trainers.benchmark_report import csv_rows, tables
 from trainers.benchmark_results import (
     Measurement,
     Results,
@@ -158,6 +158,7 @@ def test_tables_show_every_part(measured):
     folder, text = measured
     for pattern in (
         r"Matrix product, float32, best of several: [\d.,]+ at 64, ",
+        r"\[1/6\] variants, encapnet_least: \d+ s\n",
         r"encapnet_least +train +4 +[\d,]+ +[\d,]+ to [\d,]+ +[\d,]+ +"
         r"[\d.]+ +\d+% +\d+% +[\d.]+ +[\d.]+\n",
         r"7×7/2 4→8 on 16×16 +backward +2 ",
@@ -217,7 +218,9 @@ def test_figures_of_known_times():
     (row,) = csv_rows(run)
     assert row["ms"] == 3000.0
     assert row["share_of_peak"] == pytest.approx(0.1)
-    assert "10%" in part_table(run, "variants")
+    text = tables(run)
+    assert "10%" in text
+    assert "of peak: over 20 GFLOP/s" in text
     alone = measurement()
     assert alone.gflops is alone.images_per_second is None
     assert alone.share_in_turn is None
