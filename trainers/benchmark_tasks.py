@@ -20,7 +20,7 @@ VARIANTS = (
     "encapnet14_authors",
 )
 # Sides of square matrices; from some size on, larger ones are no faster.
-_PRODUCTS = (1024, 2048, 4096)
+_PRODUCTS = (1024, 2048, 3072)
 # The network whose aide is most of its cost.
 _CONVOLUTIONS = {"variant": "encapnet6", "batch": 128}
 # Images in memory, enough to hide what starts an epoch.
