@@ -38,18 +38,23 @@ NAMES = tuple("0123456789")
 BATCHES = (1, 64)
 
 
-def contestants(variant, folder):
-    """Exports an untrained network; returns what to ask, by name."""
+def untrained(variant, folder):
+    """Returns a run of a network as it is born, and what is served of it."""
     recipe = make_recipe({"variant": variant})
     model = recipe.build(len(NAMES), SHAPE)
     run = Run(RunFolder(folder), recipe, model, {"class_names": list(NAMES)})
-    servable = Servable(inference(run), SHAPE, NAMES)
+    return run, Servable(inference(run), SHAPE, NAMES)
+
+
+def contestants(variant, folder):
+    """Exports an untrained network; returns what to ask, by name."""
+    run, servable = untrained(variant, folder)
     servable.save(str(folder / "saved"))
     servable.save_lite(str(folder / "lite"))
     convert(folder / "lite", ["none"], None, folder)
     lite = folder / file_name("none")
     return {
-        "predict": lambda images: model.predict(images / 255.0, verbose=0),
+        "predict": lambda images: run.model.predict(images / 255.0, verbose=0),
         "traced": KerasPredictor(run),
         "SavedModel": SavedModelPredictor(folder / "saved"),
         "LiteRT, 1 thread": LiteRTPredictor(lite, num_threads=1),

@@ -97,9 +97,10 @@ def export_run(
 
     try:
         folder = write_version(out, write)
-    except tf.errors.OpError as problem:
-        # What TensorFlow's own file system says of a full or closed disk.
-        raise OSError(f"Cannot write to {out}: {problem.message}") from problem
+    except (OSError, tf.errors.OpError) as problem:
+        # The second is what TensorFlow says of a full or closed disk.
+        reason = getattr(problem, "message", problem)
+        raise OSError(f"Cannot write to {out}: {reason}") from problem
     return Export(folder, written, refused, samples.absence)
 
 

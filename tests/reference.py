@@ -136,12 +136,18 @@ def dynamic_routing(votes, logits, num_iterations, axis):
     return np.stack(results)
 
 
-def em_routing(votes, activations, beta_v, beta_a, num_iterations):
-    """One sample and one higher capsule at a time, densities as logarithms."""
+def em_routing(
+    votes, activations, beta_v, beta_a, num_iterations, smallest_share=0
+):
+    """One sample and one higher capsule at a time, densities as logarithms.
+
+    No variance is below its smallest share of the first round's.
+    """
     lower, higher = votes.shape[1:3]
     all_means, all_activations = [], []
     for sample, a_in in zip(votes, activations, strict=True):
         r = np.full((lower, higher), 1 / higher)
+        first = np.zeros((higher, votes.shape[3]))
         for iteration in range(num_iterations):
             weighted = r * a_in[:, None]
             means, deviations, costs = [], [], []
@@ -150,6 +156,9 @@ def em_routing(votes, activations, beta_v, beta_a, num_iterations):
                 share = weighted[:, j] / mass
                 mean = (share[:, None] * sample[:, j]).sum(0)
                 variance = (share[:, None] * (sample[:, j] - mean) ** 2).sum(0)
+                if iteration == 0:
+                    first[j] = variance
+                variance = np.maximum(variance, smallest_share * first[j])
                 means.append(mean)
                 deviations.append(np.sqrt(variance))
                 costs.append((np.log(deviations[-1]) + beta_v[j]).sum() * mass)

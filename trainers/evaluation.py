@@ -107,6 +107,27 @@ def interval(error: float, count: int) -> tuple[float, float]:
     return max(0.0, centre - spread), min(1.0, centre + spread)
 
 
+def standard_error(
+    error: float, count: int, spread: float | None = None, runs: int = 1
+) -> float:
+    """How far an error may be off: by the images or the seeds, if that is more.
+
+    Args:
+        error: The error, or the mean over several runs.
+        count: How many images it was measured on.
+        spread: Standard deviation over the runs.
+        runs: How many there were.
+
+    Example:
+        >>> round(standard_error(0.1, 1000), 4)
+        0.0095
+    """
+    # One image more on either side: no error at all is luck as well.
+    error = (error * count + 1) / (count + 2)
+    by_images = math.sqrt(error * (1 - error) / count)
+    return max(by_images, (spread or 0.0) / math.sqrt(runs))
+
+
 def summarise_test(scores: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
     """Returns the errors as a run's files name them."""
     error = error_rate(scores, labels)

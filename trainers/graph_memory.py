@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 
 import tensorflow as tf
 
+from trainers import graph_loops
 from trainers.op_cost import num_bytes, scratch_bytes
 
 # These give out their input's buffer under another shape or name.
@@ -139,7 +140,7 @@ class _Buffers:
         """Allocates outputs and scratch; returns the bytes of the latter."""
         for number, output in enumerate(op.outputs):
             self._place(op, number, output)
-        scratch = scratch_bytes(op)
+        scratch = _scratch(op)
         self._living += scratch
         self.peak = max(self.peak, self._living)
         return scratch
@@ -181,8 +182,19 @@ class _Buffers:
             self._size[buffer] = 0
 
 
+def _scratch(op):
+    """What an operation takes for itself: a loop the peak of a turn."""
+    if not graph_loops.is_loop(op):
+        return scratch_bytes(op)
+    graph = graph_loops.body(op)
+    given = {tensor.ref() for tensor in graph.inputs}
+    return peak_bytes(needed_ops(graph), given)
+
+
 def _shared_input(op, number):
     """The input whose buffer an output shares, or None."""
+    if graph_loops.is_loop(op):
+        return graph_loops.carried_input(op, number)
     if op.type not in _SAME_BUFFER:
         return None
     return op.inputs[number if op.type == "IdentityN" else 0]

@@ -33,6 +33,7 @@ flags.DEFINE_integer(
 # A worker that hangs in a collective after another died gets this long.
 _GRACE_SECONDS = 50
 _PR_SET_PDEATHSIG = 1
+_REFUSED = 2  # see `programs.refuse`
 
 
 def main(arguments: list[str]) -> int:
@@ -102,10 +103,6 @@ class _Worker(subprocess.Popen):
             preexec_fn=_end_with_launcher,
         )
 
-    def has_said_why(self):
-        """Whether everybody could read why it gave up."""
-        return self._said is None and self.returncode > 0
-
     def last_words(self):
         if self._said is None:
             return ""
@@ -129,11 +126,11 @@ def _wait(workers, tuning):
         failed = [w for w in workers if w.poll() not in (None, 0)]
         if failed:
             _let_go(workers, tuning)
-            return _blame(workers.index(failed[0]), failed[0])
+            return _blame(workers, failed[0], tuning)
         time.sleep(0.2)
-    for index, worker in enumerate(workers):
+    for worker in workers:
         if worker.returncode:
-            return _blame(index, worker)
+            return _blame(workers, worker, tuning)
     return 0
 
 
@@ -151,11 +148,16 @@ def _let_go(workers, tuning):
         worker.kill()
 
 
-def _blame(index, worker):
-    if worker.has_said_why():
-        return worker.returncode
+def _blame(workers, worker, tuning):
+    code, first = worker.returncode, workers[0]
+    if code == _REFUSED:
+        if first.returncode != _REFUSED:
+            print(worker.last_words(), file=sys.stderr, flush=True)
+        return code
+    if tuning and worker is first and code > 0:
+        return code  # The chief said why.
     print(
-        f"error: Worker {index} ended with code {worker.returncode}. "
+        f"error: Worker {workers.index(worker)} ended with code {code}. "
         f"{worker.last_words()} "
         "Start the same command again: it goes on from the last checkpoint.",
         file=sys.stderr,

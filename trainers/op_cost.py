@@ -4,17 +4,32 @@ import math
 
 import tensorflow as tf
 
+from trainers import graph_loops
+
 
 def num_bytes(tensor: tf.Tensor) -> int:
-    """Returns the size of a tensor; 0 where its shape is not known."""
+    """Returns the size of a tensor; 0 where its shape is not known.
+
+    Of a list that a loop made: the size of all that is in it.
+    """
+    op = tensor.op
+    if tensor.dtype == tf.variant and graph_loops.is_loop(op):
+        items = graph_loops.listed(op, tensor.value_index)
+        return graph_loops.num_turns(op) * sum(map(num_bytes, items))
     if not tensor.shape.is_fully_defined():
         return 0
     return tensor.shape.num_elements() * tensor.dtype.size
 
 
 def multiply_adds(op: tf.Operation) -> int:
-    """Returns the multiply-adds of a product or convolution, 0 of the rest."""
+    """Returns the multiply-adds of a product or convolution, 0 of the rest.
+
+    A loop has those of all its turns.
+    """
     kind, inputs = op.type, op.inputs
+    if graph_loops.is_loop(op):
+        inner = graph_loops.body(op).get_operations()
+        return graph_loops.num_turns(op) * sum(map(multiply_adds, inner))
     if kind == "Einsum":
         return _einsum_multiply_adds(op)
     if kind in ("MatMul", "BatchMatMulV2"):

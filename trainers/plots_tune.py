@@ -17,6 +17,8 @@ _LANDSCAPE = ("agreement_weight", "agreement_epsilon")
 _PAPER = (10.0, 0.1)
 # Fewer points do not say what lies between them.
 _POINTS_FOR_BACKGROUND = 8
+# More numbers than this would hide one another.
+_NUMBERS = 16
 _LABELS = {
     "agreement_weight": "λ, weight of the agreement loss",
     "agreement_epsilon": "ε of the Sinkhorn iterations",
@@ -69,6 +71,8 @@ def _landscape(axes, outcomes):
         *points.T, c=errors, norm=norm, cmap=_COLOURS, s=95,
         edgecolors="white", linewidths=1.2, zorder=3,
     )  # fmt: skip
+    if len(done) <= _NUMBERS:
+        _write_errors(axis, points, errors)
     if failed:
         axis.scatter(
             *_points(failed).T, marker="x", color=GREY, s=70,
@@ -91,6 +95,14 @@ def _landscape(axes, outcomes):
     bar = figure.colorbar(dots, ax=axis, label="validation error, %", pad=0.02)
     bar.outline.set_visible(False)
     return figure
+
+
+def _write_errors(axis, points, errors):
+    for point, error in zip(points, errors, strict=True):
+        axis.annotate(
+            f"{error:.1f}", point, xytext=(0, 11), fontsize=8, ha="center",
+            textcoords="offset points", zorder=5,
+        )  # fmt: skip
 
 
 def _values_text(outcome):

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,16 @@ def run(main: Callable[[list[str]], int | None]) -> None:
             return refuse(refusal)
 
     app.run(guarded, flags_parser=parse)
+
+
+def interrupt_on_sigterm() -> None:
+    """Treats SIGTERM as Ctrl-C, once: saving comes next."""
+
+    def interrupt(*_):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def refuse(reason: Exception) -> int:

@@ -41,6 +41,11 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
 
 def recipe_from_flags(values: flags.FlagValues) -> Recipe:
     """Returns the recipe: flags first, then `--config`, then defaults."""
+    return make_recipe(given_fields(values))
+
+
+def given_fields(values: flags.FlagValues) -> dict[str, Any]:
+    """Returns the fields that flags or `--config` give."""
     given: dict[str, Any] = read_recipe(values.config) if values.config else {}
     for recipe_field in fields(Recipe):
         value = values[recipe_field.name].value
@@ -49,7 +54,7 @@ def recipe_from_flags(values: flags.FlagValues) -> Recipe:
         if recipe_field.name == "override":
             value = dict(given.get("override") or {}) | parse_overrides(value)
         given[recipe_field.name] = value
-    return make_recipe(given)
+    return given
 
 
 def _default_text(recipe_field):

@@ -1,8 +1,7 @@
 """The process that trains the runs of another program, one after the other.
 
 It is apart from the program, so that the out-of-memory killer or a crash costs
-one run; and it is kept for the next run, since TensorFlow takes seconds to
-start. It reads tasks as lines of JSON and answers each with one.
+one run. It reads tasks as lines of JSON and answers each with one.
 """
 
 import contextlib
@@ -30,6 +29,9 @@ from trainers.runs import start_from
 
 RESULT = "result.json"
 _COMMAND = (sys.executable, "-m", "trainers.run_child")
+# TensorFlow takes seconds to start, so a process is kept for the next run; but
+# a run leaves 50 MiB or more behind, so it trains no longer than this in all.
+_KEEP_SECONDS = 60
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -49,7 +51,7 @@ class Child:
     def __init__(self, command: tuple[str, ...] = _COMMAND):
         self._command = command
         self._process: subprocess.Popen | None = None
-        self._fresh = True
+        self._trained = 0.0
 
     def check(self, recipe: Recipe) -> None:
         """Refuses a recipe that cannot be trained, before any run."""
@@ -72,15 +74,17 @@ class Child:
             "recipe": dataclasses.asdict(recipe),
             "run_dir": str(folder.path),
         }
+        fresh = self._trained == 0
         result = self.ask(task)
-        if result is None and not self._fresh:
+        if result is None and not fresh:
             # Perhaps the runs before this one took the memory.
+            self.close()
             result = self.ask(task)
         if result is None:
             result = {"failed": "died", "reason": self.cause()}
             folder.write_json(folder.path / RESULT, result)
-        self._fresh = False
-        if "failed" in result:
+        self._trained += result.get("seconds", 0)
+        if "failed" in result or self._trained > _KEEP_SECONDS:
             self.close()
         return result
 
@@ -102,7 +106,6 @@ class Child:
 
     def _running(self):
         if self._process is None or self._process.poll() is not None:
-            self._fresh = True
             self._process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,
@@ -124,7 +127,7 @@ class Child:
 
     def close(self) -> None:
         """Ends the process; a run under way is saved first."""
-        process, self._process = self._process, None
+        process, self._process, self._trained = self._process, None, 0.0
         if process is None:
             return
         process.terminate()
@@ -229,8 +232,7 @@ class Trainer:
 
 def validation_result(loop: Loop) -> dict[str, Any]:
     """Says what a finished run gave on the data it was selected on."""
-    if not all(np.isfinite(w).all() for w in loop.model.get_weights()):
-        raise Diverged("The last step left weights that are no numbers.")
+    refuse_bad_weights(loop.model)
     history = loop.state.history
     losses = agreement_losses(history[-1]).values()
     return {
@@ -240,6 +242,12 @@ def validation_result(loop: Loop) -> dict[str, Any]:
         "epochs": len(history),
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
+
+
+def refuse_bad_weights(model: keras.Model) -> None:
+    """Labels alone could make a network of no numbers look good."""
+    if not all(np.isfinite(w).all() for w in model.get_weights()):
+        raise Diverged("The last step left weights that are no numbers.")
 
 
 def failure(trouble: Exception) -> dict[str, Any]:

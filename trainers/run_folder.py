@@ -61,6 +61,15 @@ def agreement_losses(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def read_metrics(folder: "RunFolder") -> list[dict[str, float]]:
+    """Returns the rows of `metrics.csv`, one per epoch."""
+    with folder.metrics.open(newline="") as file:
+        return [
+            {name: float(value) for name, value in row.items()}
+            for row in csv.DictReader(file)
+        ]
+
+
 class RunFolder:
     """One run's files.
 

@@ -141,9 +141,8 @@ def step_cost(
     """Counts the cost of a training step without running it.
 
     The step is traced on shapes alone. Its operations give the multiply-adds;
-    its tensors, each alive from its maker to its last reader, the memory. The
-    bodies of loops and branches are not counted: in our networks only the
-    Sinkhorn iterations can have them.
+    its tensors, each alive from its maker to its last reader, the memory.
+    Loops are counted with all their turns.
 
     Args:
         model: A functional or sequential Keras model; `outline_model` makes

@@ -37,6 +37,24 @@ def aligned(rows: Sequence[Sequence[str]], sides: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
+def markdown(rows: Sequence[Sequence[str]], sides: Iterable[str]) -> str:
+    """Sets text in a Markdown table.
+
+    Args:
+        rows: The cells of each line, the heads first.
+        sides: Per column, "<" for words or ">" for numbers.
+
+    Example:
+        >>> print(markdown([("class", "error"), ("cat", "5.0%")], "<>"))
+        | class | error |
+        |---|--:|
+        | cat | 5.0% |
+    """
+    head, *body = ("| " + " | ".join(row) + " |" for row in rows)
+    rule = "|".join("--:" if side == ">" else "---" for side in sides)
+    return "\n".join([head, f"|{rule}|", *body])
+
+
 def error_sentence(summary: dict[str, Any]) -> str:
     """Says what `evaluation.summarise_test` found."""
     low, high = summary["test_error_interval"]

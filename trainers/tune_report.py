@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainers import plots_tune
+from trainers.evaluation import standard_error
 from trainers.run_folder import written_atomically
 from trainers.tables import aligned, write_csv
 from trainers.tune_trials import Outcome, Search
@@ -134,10 +135,9 @@ def _noise(one, other):
 
 
 def _standard_error(outcome):
-    """From the images or from the seeds, whichever says more."""
-    count = outcome.validation_images
-    # One image more on either side: no error at all is luck as well.
-    error = (outcome.error * count + 1) / (count + 2)
-    images = math.sqrt(error * (1 - error) / count)
-    seeds = (outcome.spread or 0) / math.sqrt(len(outcome.errors))
-    return max(images, seeds)
+    return standard_error(
+        outcome.error,
+        outcome.validation_images,
+        outcome.spread,
+        len(outcome.errors),
+    )

@@ -128,36 +128,48 @@ class RoutedCapsules(keras.layers.Layer):
             )
 
     def call(self, inputs, activations=None):
-        """Maps and routes."""
-        votes = self.votes(inputs)
+        """Maps and routes, without making the votes."""
+        mapping = (self._lower(inputs), *self._kernel_and_bias())
         if self.routing == "em":
-            capsules, activations = ops.em_routing(
-                votes,
+            lower, *mapping = mapping
+            capsules, activations = ops.factored_em_routing(
+                lower,
                 self._in_a_row(activations),
+                *mapping,
                 self.beta_v,
                 self.beta_a,
                 num_iterations=self.num_iterations,
             )
             return self._lay_out(capsules), self._cast(activations)
-        capsules = ops.dynamic_routing(
-            votes,
+        capsules = ops.factored_dynamic_routing(
+            *mapping,
             num_iterations=self.num_iterations,
             softmax_over=self.softmax_over,
             logits=None if self.logits == "zero" else self.first_logits,
-        ).capsules
+        )
         return self._lay_out(capsules)
 
     def votes(self, inputs):
         """Returns the votes v̂ `(B, N, M, E)` of lower capsules."""
-        lower = self.num_input_capsules
-        sizes = (lower, self.num_capsules, self.capsule_dim)
-        kernel = tf.reshape(self.kernel, (-1, *sizes))
-        bias = tf.reshape(self.bias, sizes)
-        capsules = ops.split_capsules(inputs, lower)
-        votes = tf.einsum("bhwcd,dcme->bchwme", capsules, kernel)
-        votes += bias[:, None, None]
-        shape = (-1, self._num_lower(inputs), *sizes[1:])
-        return tf.reshape(votes, shape)
+        kernel, bias = self._kernel_and_bias()
+        votes = tf.einsum("bcpd,dcme->bcpme", self._lower(inputs), kernel)
+        votes += bias[:, None]
+        return tf.reshape(votes, (-1, self._num_lower(inputs), *bias.shape[1:]))
+
+    def _lower(self, maps):
+        """Lower capsules `(B, C, P, D)`."""
+        row = ops.list_capsules(maps, self.num_input_capsules)
+        places = maps.shape[1] * maps.shape[2]
+        shape = (-1, self.num_input_capsules, places, row.shape[-1])
+        return tf.reshape(row, shape)
+
+    def _kernel_and_bias(self):
+        """As `(D, C, M, E)` and `(C, M, E)`."""
+        sizes = (self.num_input_capsules, self.num_capsules, self.capsule_dim)
+        return (
+            tf.reshape(self.kernel, (-1, *sizes)),
+            tf.reshape(self.bias, sizes),
+        )
 
     def _num_lower(self, maps):
         return maps.shape[1] * maps.shape[2] * self.num_input_capsules

@@ -7,6 +7,10 @@ from encapnet_tf.ops.capsule_maps import (
     merge_capsules,
     split_capsules,
 )
+from encapnet_tf.ops.factored_routing import (
+    factored_dynamic_routing,
+    factored_em_routing,
+)
 from encapnet_tf.ops.ground_cost import cost_matrix
 from encapnet_tf.ops.grouped_conv import (
     grouped_conv2d,
@@ -38,6 +42,8 @@ __all__ = [
     "cost_matrix",
     "dynamic_routing",
     "em_routing",
+    "factored_dynamic_routing",
+    "factored_em_routing",
     "grouped_conv2d",
     "grouped_conv2d_transpose",
     "length",

@@ -11,8 +11,11 @@ import tensorflow as tf
 from encapnet_tf.checks import check_choice, check_positive
 from encapnet_tf.ops.squash import at_least_float32, squash
 
-# Below this a cluster counts as a point: keeps log σ finite when all votes
-# agree. Far below the variance of any votes that differ in float32.
+# No cluster is narrower than a thousandth of the spread of all votes. A capsule
+# that owns a single vote has no width, and its cost, log σ, no bound: it would
+# outdo every other in the normalisation of the costs. The second bound keeps
+# log σ finite when all votes agree.
+_SMALLEST_SHARE_OF_VARIANCE = 1e-6
 _SMALLEST_VARIANCE = 1e-12
 # The normalised cost runs from −5 to 5, so that the sigmoid spreads over
 # (0, 1) (paper, appendix A).
@@ -103,11 +106,13 @@ def em_routing(
     num_higher = tf.cast(tf.shape(votes)[2], votes.dtype)
     assignments = tf.fill(tf.shape(votes)[:3], 1 / num_higher)
     for iteration in range(num_iterations):
-        means, variances, costs = _m_step(
-            votes, assignments * activations[:, :, None], beta_v
+        means, variances, masses = _m_step(
+            votes, assignments * activations[:, :, None]
         )
-        sharpness = 1.0 + iteration
-        scores = sharpness * (beta_a - _normalise(costs))
+        if iteration == 0:
+            narrowest = narrowest_variances(variances)
+        variances = tf.maximum(variances, narrowest)
+        scores = activation_scores(variances, masses, beta_v, beta_a, iteration)
         if iteration < num_iterations - 1:
             assignments = _e_step(
                 votes, means, variances, tf.math.log_sigmoid(scores)
@@ -115,17 +120,42 @@ def em_routing(
     return EMRouting(means, tf.sigmoid(scores))
 
 
-def _m_step(votes, assignments, beta_v):
+def narrowest_variances(variances: tf.Tensor) -> tf.Tensor:
+    """Returns the bound of all rounds' variances from those of the first."""
+    share = _SMALLEST_SHARE_OF_VARIANCE * variances
+    return tf.maximum(share, _SMALLEST_VARIANCE)
+
+
+def activation_scores(
+    variances: tf.Tensor,
+    masses: tf.Tensor,
+    beta_v: tf.Tensor,
+    beta_a: tf.Tensor,
+    iteration: int,
+) -> tf.Tensor:
+    """Returns the logits of the activations of EM's round, `(B, M)`.
+
+    Args:
+        variances: σ² `(B, M, E)`.
+        masses: Σ_i r `(B, M)`.
+        beta_v: `(M,)`.
+        beta_a: `(M,)`.
+        iteration: The round, from 0.
+    """
+    log_deviations = 0.5 * tf.math.log(variances)
+    costs = tf.reduce_sum(log_deviations + beta_v[:, None], -1) * masses
+    sharpness = 1.0 + iteration
+    return sharpness * (beta_a - _normalise(costs))
+
+
+def _m_step(votes, assignments):
     masses = tf.reduce_sum(assignments, axis=1)
     weights = tf.math.divide_no_nan(assignments, masses[:, None])
     means = tf.einsum("bnm,bnme->bme", weights, votes)
     variances = tf.einsum(
         "bnm,bnme->bme", weights, tf.square(votes - means[:, None])
     )
-    variances = tf.maximum(variances, _SMALLEST_VARIANCE)
-    log_deviations = 0.5 * tf.math.log(variances)
-    costs = tf.reduce_sum(log_deviations + beta_v[:, None], -1) * masses
-    return means, variances, costs
+    return means, variances, masses
 
 
 def _normalise(costs):

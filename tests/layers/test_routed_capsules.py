@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from encapnet_tf import ops
 from encapnet_tf.layers import RoutedCapsules
 from tests import golden_files, reference
 
@@ -97,6 +98,57 @@ def test_learnable_logits_learn():
         total = tf.reduce_sum(layer(X)[..., 0])
     gradient = tape.gradient(total, layer.first_logits.value)
     assert np.abs(gradient).max() > 1e-6
+
+
+def plain(layer, inputs, *activations):
+    """What the layer does, by way of the votes."""
+    votes = layer.votes(inputs)
+    if layer.routing == "em":
+        return ops.em_routing(votes, *activations, layer.beta_v, layer.beta_a)
+    logits = None if layer.logits == "zero" else layer.first_logits
+    return ops.dynamic_routing(
+        votes, softmax_over=layer.softmax_over, logits=logits
+    ).capsules
+
+
+def with_gradients(function, layer, inputs):
+    variables = [v.value for v in layer.trainable_variables]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = tf.nest.flatten(function(*inputs))
+        total = tf.add_n([tf.reduce_sum((o - 0.5) ** 4) for o in outputs])
+    return [*outputs, *tape.gradient(total, [*inputs, *variables])]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"softmax_over": "lower"},
+        {"softmax_over": "higher", "logits": "random"},
+        {"softmax_over": "lower", "logits": "learnable"},
+        {"routing": "em"},
+    ],
+)
+def test_a_trained_layer_routes_as_the_plain_form(arguments):
+    keras.utils.set_random_seed(0)
+    layer = RoutedCapsules(4, 3, 5, dtype="float64", **arguments)
+    inputs = [tf.constant(X)]
+    if layer.routing == "em":
+        activations = np.random.default_rng(1).uniform(size=(2, 24))
+        inputs.append(tf.constant(activations))
+    layer(*inputs)
+    before = layer.kernel.numpy()
+    optimizer = keras.optimizers.Adam(0.1)
+    for _ in range(15):
+        results = with_gradients(layer, layer, inputs)
+        count = len(layer.trainable_variables)
+        optimizer.apply(results[-count:], layer.trainable_variables)
+    assert np.abs(layer.kernel.numpy() - before).max() > 0.5
+    ours = with_gradients(layer, layer, inputs)
+    theirs = with_gradients(lambda *i: plain(layer, *i), layer, inputs)
+    for our, their in zip(ours, theirs, strict=True):
+        bound = 1e-6 * np.abs(their).max()
+        np.testing.assert_allclose(our, their, rtol=0, atol=bound)
 
 
 def test_random_logits_repeat_under_a_seed():

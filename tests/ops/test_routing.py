@@ -71,6 +71,19 @@ def test_em_routing_equals_a_loop(num_iterations):
     np.testing.assert_allclose(ours.activations, activations, atol=1e-9)
 
 
+def test_no_em_cluster_is_narrower_than_a_thousandth_of_all_votes():
+    """After four rounds a capsule here owns one vote."""
+    rng = np.random.default_rng(9)
+    votes, activations = rng.normal(size=(1, 12, 4, 6)), rng.uniform(size=12)
+    arguments = (votes, activations[None], *rng.uniform(size=(2, 4)))
+    ours = em_routing(*arguments, num_iterations=4)
+    means, expected = reference.em_routing(*arguments, 4, smallest_share=1e-6)
+    np.testing.assert_allclose(ours.capsules, means, atol=1e-9)
+    np.testing.assert_allclose(ours.activations, expected, atol=1e-9)
+    _, unbounded = reference.em_routing(*arguments, 4)
+    assert np.abs(unbounded - expected).max() > 0.5
+
+
 def test_one_em_iteration_is_the_weighted_average():
     ours = em_routing(VOTES, ACTIVATIONS, BETA_V, BETA_A, num_iterations=1)
     share = ACTIVATIONS / ACTIVATIONS.sum(1, keepdims=True)

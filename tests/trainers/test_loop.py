@@ -151,6 +151,7 @@ def test_patience_stops_and_hands_over_the_best_weights(recipe, stripes):
     assert finished
     best = loop.state.best_epoch
     assert loop.state.epoch == best + 3 < 40
+    assert loop.validation_error == loop.state.history[best]["val_error"]
 
 
 def test_averaged_weights_are_what_counts(recipe, stripes):

@@ -8,6 +8,7 @@ import pytest
 from absl import flags
 
 from encapnet_tf import create_model, layers, list_variants
+from encapnet_tf.ops import routed_moments
 from trainers import programs, summary
 from trainers.machine_memory import Memory, _free_in_container
 from trainers.step_cost import count_parameters, step_cost
@@ -54,12 +55,44 @@ def test_multiply_adds_of_cap_fc():
     assert row.multiply_adds == 18 * 4 * 5  # N·D·M
 
 
-def test_multiply_adds_of_routed_capsules():
-    layer = layers.RoutedCapsules(4, num_capsules=6, capsule_dim=5)
-    _, row = cost_of(layer, (3, 3, 8))
-    votes = 36 * 6 * 5  # N·M·E
-    # The mapping from D = 2; three sums and two agreements.
-    assert row.multiply_adds == votes * 2 + votes * (3 + 2)
+@pytest.mark.parametrize("largest_at_once", [2**18, 0])
+@pytest.mark.parametrize("routing", ["dynamic", "em"])
+def test_multiply_adds_of_routed_capsules(
+    routing, largest_at_once, monkeypatch
+):
+    monkeypatch.setattr(routed_moments, "LARGEST_AT_ONCE", largest_at_once)
+    layer = layers.RoutedCapsules(
+        4, num_capsules=6, capsule_dim=5, routing=routing
+    )
+    inputs = [keras.Input((3, 3, 8))]
+    if routing == "em":
+        inputs.append(keras.Input((3, 3, 4)))
+    model = keras.Model(inputs, layer(*inputs))
+    row = step_cost(model, 2).layers[-1]
+    # From 1 and u, D + 1 features of each channel, to all votes' entries.
+    features, mapping = 3, 4 * 6 * 5 * 3
+    products = 0
+    if routing == "em":
+        # Six products of two features, to squares of votes beside the votes.
+        features, mapping = 6, mapping + 4 * 6 * 5 * 6
+        # Of 36 capsules per image, and of the weights for both images.
+        products = (36 + 4 * 6 * 5 // 2) * 2 * 3 * 6
+    scores = 36 * 6 * features  # N·M·F
+    # One round with equal coefficients; two with queries, scores and sums.
+    expected = products + mapping + 2 * (2 * mapping + 2 * scores)
+    assert row.multiply_adds == expected
+
+
+def test_a_loop_over_images_needs_the_memory_of_one(monkeypatch):
+    layer = layers.RoutedCapsules(4, num_capsules=600, capsule_dim=2)
+
+    def transient(largest_at_once):
+        monkeypatch.setattr(routed_moments, "LARGEST_AT_ONCE", largest_at_once)
+        return cost_of(layer, (8, 8, 8), batch_size=16)[0].transient_bytes
+
+    coefficients = 4 * 256 * 600  # of one image
+    assert transient(2**18) > 2 * 16 * coefficients
+    assert transient(0) < 6 * coefficients
 
 
 def test_multiply_adds_of_an_agreement_unit():
@@ -211,9 +244,9 @@ def test_overrides_are_split_between_fields():
 
 
 def test_largest_batch_that_fits_is_counted():
-    model = outline_model("capnet_dynamic")
+    model = outline_model("capnet_em")
     memory = Memory(10 * GIB, "on this machine")
-    text = summary.verdict(model, step_cost(model, 64), memory)
+    text = summary.verdict(model, step_cost(model, 256), memory)
     size = int(re.search(r"batch that fits is (\d+)", text)[1])
     usable = 0.8 * memory.free_bytes
     assert step_cost(model, size).memory_bytes <= usable
@@ -236,7 +269,7 @@ PEAK = """
 import pathlib
 import runpy
 import sys
-sys.argv = ["summary", "capnet_dynamic"]
+sys.argv = ["summary", "capnet_em", "--batch_size=2048"]
 try:
     runpy.run_module("trainers.summary", run_name="__main__")
 except SystemExit as end:
@@ -296,8 +329,11 @@ print(status("VmHWM") - before)
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/clear_refs"), reason="needs Linux"
 )
-def test_estimate_is_close_to_a_measured_step():
-    variant, batch_size = "encapnet14_authors_master", 64
+@pytest.mark.parametrize(
+    ("variant", "batch_size"),
+    [("encapnet14_authors_master", 64), ("capnet_dynamic", 16)],
+)
+def test_estimate_is_close_to_a_measured_step(variant, batch_size):
     grown = subprocess.run(
         [sys.executable, "-c", STEP, variant, str(batch_size)],
         check=True,

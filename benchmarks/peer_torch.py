@@ -1,0 +1,262 @@
+"""Times our networks against the same in plain PyTorch.
+
+Measured, per variant: a training step (forward, backward, margin loss, Adam)
+and inference, float32, images per second. The bare networks: without feedback
+agreement units. The peer is `benchmarks/torch_networks.py`: our own plain
+writing in eager PyTorch with the votes as a tensor, native grouped
+convolutions, its fused Adam, and whichever of the two memory formats (default
+or channels last) trains faster. Ours runs in a `tf.function`.
+
+Before anything is timed the peer gets our weights and must compute the same
+scores, in inference and with the batch's own statistics, and have as many
+parameters. Both run in one process with the same number of threads and take
+turns, so that a slow moment of the machine hits both; medians and quartiles
+are printed. Where torch is missing, that is said and nothing is timed.
+
+Run: pip install torch==2.13.0   (in an environment of its own, beside ours)
+     python -m benchmarks.peer_torch [--variants=encapnet6,…] [--batch=64]
+         [--routed_batch=4] [--repeats=10] [--threads=2]
+
+The votes of the peer's CapNet take gigabytes, hence a batch of its own for
+the routed variants, the same for both sides.
+"""
+
+import argparse
+import importlib.util
+import os
+import statistics
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import encapnet_tf
+from encapnet_tf.config import VARIANTS
+
+DEFAULT_VARIANTS = (
+    "encapnet6_master",
+    "encapnet6",
+    "encapnet14_authors_master",
+    "encapnet14_authors",
+    "capnet_dynamic",
+    "capnet_em",
+)
+LEARNING_RATE = 1e-4
+# Largest difference of scores, relative to the largest score.
+TOLERANCE = 1e-4
+
+
+def make_ours(variant):
+    """Returns our bare network, its weights away from their start.
+
+    Votes start so small that the scores of CapNet are zero in float32; they
+    are made as large as training makes them, or the check would be void.
+    """
+    keras.utils.set_random_seed(0)
+    bare = {"agreement": "none"} if not _routed(variant) else {}
+    model = encapnet_tf.create_model(variant, **bare)
+    rng = np.random.default_rng(0)
+    for variable in model.non_trainable_variables:
+        centre = 1.0 if variable.name == "moving_variance" else 0.0
+        noise = rng.uniform(-0.1, 0.1, variable.shape)
+        variable.assign(centre + noise)
+    for layer in model.layers:
+        if isinstance(layer, encapnet_tf.layers.RoutedCapsules):
+            layer.kernel.assign(layer.kernel / np.std(layer.kernel))
+    return model
+
+
+def _routed(variant):
+    return variant.startswith("capnet")
+
+
+def our_runs(model, images, labels):
+    """Returns calls of a training step and of inference."""
+    images, labels = tf.constant(images), tf.constant(labels)
+    loss = encapnet_tf.losses.MarginLoss()
+    optimizer = keras.optimizers.Adam(LEARNING_RATE)
+    optimizer.build(model.trainable_variables)
+
+    @tf.function(jit_compile=False)
+    def train():
+        with tf.GradientTape() as tape:
+            value = loss(labels, model(images, training=True))
+        variables = model.trainable_variables
+        optimizer.apply(tape.gradient(value, variables), variables)
+        return value
+
+    @tf.function(jit_compile=False)
+    def infer():
+        return model(images, training=False)
+
+    return {"train": lambda: train().numpy(), "infer": lambda: infer().numpy()}
+
+
+def peer_runs(network, images, labels):
+    """Returns the same calls of the peer."""
+    import torch
+
+    optimizer = torch.optim.Adam(
+        network.parameters(), LEARNING_RATE, fused=True
+    )
+    present = torch.nn.functional.one_hot(labels, 10).float()
+
+    def train():
+        network.train()
+        optimizer.zero_grad()
+        scores = network(images)
+        missing = present * torch.relu(0.9 - scores) ** 2
+        excess = 0.5 * (1 - present) * torch.relu(scores - 0.1) ** 2
+        (missing + excess).sum(1).mean().backward()
+        optimizer.step()
+
+    def infer():
+        network.eval()
+        with torch.inference_mode():
+            network(images)
+
+    return {"train": train, "infer": infer}
+
+
+def make_peer(variant, model, images, memory_format):
+    """Returns the peer with our weights, checked against our scores."""
+    import torch
+
+    from benchmarks import torch_networks
+
+    weights = {w.path: w.numpy() for w in model.weights}
+    network = torch_networks.build(VARIANTS[variant], weights)
+    network = network.to(memory_format=memory_format)
+    ours = sum(int(np.prod(w.shape)) for w in model.trainable_weights)
+    theirs = sum(p.numel() for p in network.parameters())
+    if ours != theirs:
+        raise ValueError(
+            f"The peer of {variant} must have our parameters. Received: "
+            f"{theirs:,}, ours: {ours:,}."
+        )
+    inputs = torch.tensor(images).permute(0, 3, 1, 2)
+    inputs = inputs.contiguous(memory_format=memory_format)
+    with torch.no_grad():
+        scores = network.eval()(inputs), network.train()(inputs)
+    return network, inputs, [s.numpy() for s in scores]
+
+
+def check(variant, model, images, peer_scores):
+    """Refuses a peer whose scores differ; returns the largest difference."""
+    ours = model(images, training=False), model(images, training=True)
+    difference = max(
+        np.abs(our - their).max() / np.abs(our).max()
+        for our, their in zip(map(np.asarray, ours), peer_scores, strict=True)
+    )
+    if not difference <= TOLERANCE:
+        raise ValueError(
+            f"The peer of {variant} must compute our scores within "
+            f"{TOLERANCE}. Received: a difference of {difference:.1e}."
+        )
+    return difference
+
+
+def choose_format(variant, model, images, labels):
+    """Returns the peer's runs in its faster memory format, and its name."""
+    import torch
+
+    formats = {
+        "default": torch.contiguous_format,
+        "channels last": torch.channels_last,
+    }
+    found = []
+    for name, memory_format in formats.items():
+        before = [w.numpy() for w in model.weights]
+        peer, inputs, scores = make_peer(variant, model, images, memory_format)
+        difference = check(variant, model, images, scores)
+        model.set_weights(before)
+        runs = peer_runs(peer, inputs, torch.tensor(labels))
+        seconds = min(timed(runs["train"]) for _ in range(3))
+        found.append((seconds, name, runs, difference))
+    _, name, runs, difference = min(found, key=lambda entry: entry[0])
+    return runs, name, difference
+
+
+def timed(run):
+    """Returns the seconds of a call."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def interleave(ours, peer, repeats):
+    """Returns the seconds of both, taken in turn after one call each."""
+    ours(), peer()
+    pairs = [(timed(ours), timed(peer)) for _ in range(repeats)]
+    return [list(times) for times in zip(*pairs, strict=True)]
+
+
+def rate(times, batch):
+    """Returns the median images per second with its quartiles, as text."""
+    low, median, high = statistics.quantiles(times, n=4)
+    return f"{batch / median:.1f} ({batch / high:.1f}–{batch / low:.1f})"
+
+
+def compare(variant, batch, repeats):
+    """Prints the two rows of a variant."""
+    rng = np.random.default_rng(0)
+    images = rng.uniform(size=(batch, 32, 32, 3)).astype("float32")
+    labels = rng.integers(0, 10, size=batch)
+    model = make_ours(variant)
+    peer, memory_format, difference = choose_format(
+        variant, model, images, labels
+    )
+    ours = our_runs(model, images, labels)
+    for job in ("train", "infer"):
+        times = interleave(ours[job], peer[job], repeats)
+        our_median, peer_median = map(statistics.median, times)
+        print(
+            f"{variant:26}{batch:>6}  {job:6}{rate(times[0], batch):>24}"
+            f"{rate(times[1], batch):>24}{peer_median / our_median:>7.2f}"
+            f"{difference:>11.0e}  {memory_format}",
+            flush=True,
+        )
+
+
+def set_threads(threads):
+    """Gives both frameworks the same number of threads."""
+    import torch
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(threads)
+
+
+def main():
+    """Prints a table, or that torch is missing."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--variants", default=",".join(DEFAULT_VARIANTS))
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--routed_batch", type=int, default=4)
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    if importlib.util.find_spec("torch") is None:
+        print("skipped: torch is not installed (pip install torch==2.13.0)")
+        return
+    set_threads(options.threads)
+    print(
+        f"{options.threads} threads for both; images per second, median and "
+        f"quartiles of {options.repeats} turns; ratio ours / peer"
+    )
+    print(
+        f"{'variant':26}{'batch':>6}  {'':6}{'ours':>24}{'PyTorch':>24}"
+        f"{'ratio':>7}{'difference':>11}  peer's memory format"
+    )
+    for variant in options.variants.split(","):
+        routed = _routed(variant)
+        batch = options.routed_batch if routed else options.batch
+        compare(variant, batch, options.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""The search as a user meets it: real processes, kill −9, several workers."""
+
+import csv
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from absl.testing import flagsaver
+
+from tests.trainers.test_fit import rows as metrics
+from trainers import launch
+
+LEAST = [
+    "--variant=encapnet_tiny",
+    "--override=stem=((4, 2),),num_capsules=2,type2_layers=(0,),strides=(2,)",
+    "--override=aide=none",
+    "--agreement=one",
+    "--batch_size=24",
+    "--epochs=1",
+]
+TUNE = [sys.executable, "-m", "trainers.tune"]
+LAUNCH = [sys.executable, "-m", "trainers.launch", "--tuner_workers=2", "--"]
+
+
+def run(*command, **options):
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=900, **options
+    )
+
+
+def results(folder):
+    """When each run ended, by its place."""
+    return {
+        str(path): path.stat().st_mtime_ns
+        for path in folder.glob("trials/*/*/result.json")
+    }
+
+
+def kill_after(count, command, folder, pick=lambda process: process.pid):
+    """Starts, waits for so many results, and kills what `pick` names."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 600
+    while len(results(folder)) < count:
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(pick(process), signal.SIGKILL)
+    _, stderr = process.communicate(timeout=90)
+    return process.returncode, stderr
+
+
+def processes_of(word):
+    """Processes with a word in their command line or environment."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            texts = [(entry / n).read_text() for n in ("cmdline", "environ")]
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+        except (OSError, IndexError):
+            continue
+        if entry.name.isdigit() and any(word in text for text in texts):
+            found.append((int(entry.name), int(parent)))
+    return found
+
+
+def rows(folder):
+    with (folder / "trials.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_kill_nine_repeats_no_trial_and_leaves_no_orphan(npz_path, tmp_path):
+    folder = tmp_path / "tune"
+    command = [
+        *TUNE, *LEAST, f"--dataset=npz:{npz_path}", f"--tune_dir={folder}",
+        "--max_trials=4", "--tuner=grid", "--search=agreement_weight",
+    ]  # fmt: skip
+    environment = f"PYTEST_CURRENT_TEST={os.environ['PYTEST_CURRENT_TEST']}"
+    code, _ = kill_after(2, command, folder)
+    assert code == -signal.SIGKILL
+    before = results(folder)
+    time.sleep(1)
+    ours = {pid for pid, _ in processes_of(environment)} - {os.getpid()}
+    assert not ours
+    done = run(*command)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    after = results(folder)
+    assert {place: after[place] for place in before} == before
+    assert len(after) == 4
+    weights = [float(row["agreement_weight"]) for row in rows(folder)]
+    assert weights == [0.1, 1, 10, 100]
+    picture = (folder / "landscape.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_twelve_trials_by_two_workers_one_of_them_killed(tmp_path):
+    """None lost, none doubled; then fit repeats the best to the last digit."""
+    folder = tmp_path / "tune"
+    command = [
+        *LAUNCH, *LEAST, f"--tune_dir={folder}", "--max_trials=12",
+        "--tuner=random", "--limit_train=480",
+    ]  # fmt: skip
+
+    def second_worker(launcher):
+        named = processes_of("KERASTUNER_TUNER_ID=worker1")
+        (worker,) = (p for p, parent in named if parent == launcher.pid)
+        return worker
+
+    code, stderr = kill_after(4, command, folder, second_worker)
+    assert code == 1
+    assert "Worker 2 ended with code -9" in stderr
+    state = json.loads((folder / "oracle.json").read_text())
+    assert set(state["ongoing_trials"]) == {"worker0", "worker1"}
+    before = results(folder)
+    assert 4 <= len(before) < 12
+
+    done = run(*command)
+    assert done.returncode == 0, done.stderr
+    after = results(folder)
+    assert {place: after[place] for place in before} == before
+    table = rows(folder)
+    assert [int(row["trial"]) for row in table] == list(range(12))
+    assert {row["status"] for row in table} == {"completed"}
+    assert len(after) == 12
+    assert len({row["agreement_weight"] for row in table}) == 12
+
+    best = min(table, key=lambda row: float(row["error"]))
+    fit = run(
+        sys.executable, "-m", "trainers.fit",
+        f"--config={folder / 'best.json'}", f"--run_dir={tmp_path / 'run'}",
+    )  # fmt: skip
+    assert fit.returncode == 0, fit.stderr
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["validation_error"] == float(best["error"])
+    trial = folder / "trials" / best["trial"] / "seed0"
+    assert metrics(tmp_path / "run") == metrics(trial)
+
+
+@pytest.mark.slow
+def test_sigterm_saves_the_trial_under_way(npz_path, tmp_path):
+    folder = tmp_path / "tune"
+    process = subprocess.Popen(
+        [*TUNE, *LEAST, f"--dataset=npz:{npz_path}", f"--tune_dir={folder}",
+         "--epochs=2000"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    metrics = folder / "trials" / "00" / "seed0" / "metrics.csv"
+    deadline = time.monotonic() + 600
+    while not metrics.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.terminate()
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Stopped; the same command goes on" in output
+    assert list(folder.glob("trials/00/seed0/checkpoints/*.npz"))
+    assert not results(folder)
+
+
+@pytest.mark.slow
+def test_a_refusal_is_one_line_and_writes_nothing(tmp_path):
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    done = run(
+        *TUNE, "--dataset=npz:missing.npz", cwd=tmp_path, env=environment
+    )
+    assert done.returncode == 2
+    assert re.fullmatch("error: .*missing.npz.*\n", done.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("flag", ["tuner_workers", "workers"])
+def test_workers_without_a_folder_are_refused(flag):
+    launch.flags.FLAGS.mark_as_parsed()
+    folder = {"tuner_workers": "tune_dir", "workers": "run_dir"}[flag]
+    with (
+        flagsaver.flagsaver(**{flag: 2}),
+        pytest.raises(ValueError, match=f"need one --{folder}. Received: --x"),
+    ):
+        launch.main(["--x=1"])
+
+
+class Ended:
+    def __init__(self, returncode, words="error: `epochs` is out."):
+        self.returncode, self.words = returncode, words
+
+    def last_words(self):
+        return self.words
+
+
+def test_the_launcher_says_only_what_nobody_said(capsys):
+    """The first worker's words were passed on, the others' were not."""
+    stopped, refused, killed = Ended(0), Ended(2), Ended(-9, "")
+    for workers, worker, tuning, code, message in (
+        ([refused, refused], refused, False, 2, ""),
+        ([stopped, refused], refused, True, 2, "error: `epochs` is out.\n"),
+        ([Ended(1), stopped], None, True, 1, ""),
+        ([stopped, killed], killed, True, 1, "Worker 1 ended with code -9"),
+        ([stopped, killed], killed, False, 1, "it goes on from the last"),
+    ):
+        worker = worker or workers[0]
+        assert launch._blame(workers, worker, tuning) == code
+        said = capsys.readouterr().err
+        assert message in said
+        assert bool(message) == bool(said)
