@@ -54,6 +54,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "seconds",
         5.0,
         "About how long to time each thing; five rounds at least.",
+        lower_bound=0.0,
         **kwargs,
     )
     flags.DEFINE_list(
@@ -81,14 +82,10 @@ def main(
     # The processes that measure need them.
     tf.config.set_visible_devices([], "GPU")
     settings = Settings(
-        tuple(values.variants),
-        values.batch,
-        values.seconds,
-        tuple(values.parts),
+        values.variants, values.batch, values.seconds, values.parts
     )
     base = values.compare and read_results(values.compare)
     folder = pathlib.Path(values.out or _new_folder())
-    folder.mkdir(parents=True, exist_ok=True)
     try:
         results, failures = measure(settings, ask or ask_process, folder)
     except KeyboardInterrupt:
@@ -118,6 +115,7 @@ def measure(
         The results, and how many tasks came to nothing.
     """
     tasks = make_tasks(settings)
+    folder.mkdir(parents=True, exist_ok=True)
     results = _start(settings, ask)
     print(benchmark_report.heading(results), flush=True)
     failures = 0
@@ -151,7 +149,7 @@ def _start(settings, ask):
     return Results(
         machine.describe(),
         versions(),
-        dataclasses.asdict(settings),
+        settings._asdict(),
         round(load, 2),
         {int(side): tuple(t) for side, t in answer["products"].items()},
     )

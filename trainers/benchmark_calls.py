@@ -3,50 +3,68 @@
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from encapnet_tf.data import batches
 from encapnet_tf.data.splits import ArraySplit
-from encapnet_tf.layers import GroupedConv2D
+from encapnet_tf.layers import CapConv, GroupedConv2D
 from encapnet_tf.ops import sinkhorn_divergence
 from trainers import objective
-from trainers.benchmark_results import PRODUCT_SIDE
+from trainers.benchmark_results import PRODUCT_SIDE, Measurement
 from trainers.recipe import Recipe, set_policy
 from trainers.step import TrainStep
+from trainers.step_trace import outline_model
 from trainers.timing import interleaved_seconds
 
-_LEAST_ROUNDS = 5
-_PRODUCT = "matrix product"
-# They are short: one alone says little about a busy machine.
-_PRODUCTS_PER_ROUND = 3
 # Learning-rate schedules want an end; no measurement gets there.
 _TOTAL_STEPS = 1_000_000
+_LEAST_ROUNDS = 5
+# They are short: one alone says little about a busy machine.
+_PRODUCTS_PER_ROUND = 3
 
 Call = Callable[[], object]
+# What is timed: its name, what it does, its size.
+Key = tuple[str, str, int]
 
 
 def in_turn(
-    calls: dict[Any, Call], seconds: float
-) -> tuple[dict[Any, np.ndarray], np.ndarray]:
+    part: str,
+    contestants: dict[Key, Call],
+    seconds: float,
+    *,
+    images: int | None = None,
+    multiply_adds: dict[Key, int] | None = None,
+) -> list[Measurement]:
     """Times calls in turn with matrix products.
 
     Args:
-        calls: What to time, by name.
+        part: Of the benchmark.
+        contestants: What to time, by name, action and size.
         seconds: About how long to take for each, five rounds at least.
-
-    Returns:
-        The times of each, and those of the products.
+        images: How many every call takes, if any.
+        multiply_adds: Of each call, where they are counted.
     """
     product = matrix_product(PRODUCT_SIDE)
-    products = {(_PRODUCT, n): product for n in range(_PRODUCTS_PER_ROUND)}
-    times = interleaved_seconds(
-        calls | products,
-        seconds * (len(calls) + 1),
+    products = {(number,): product for number in range(_PRODUCTS_PER_ROUND)}
+    spent = interleaved_seconds(
+        contestants | products,
+        seconds * (len(contestants) + 1),
         least_rounds=_LEAST_ROUNDS,
     )
-    spent = np.concatenate([times.pop(name) for name in products])
-    return times, spent
+    product_seconds = np.concatenate([spent[number] for number in products])
+    return [
+        Measurement(
+            part,
+            *key,
+            spent[key].tolist(),
+            product_seconds.tolist(),
+            images=images,
+            multiply_adds=(multiply_adds or {}).get(key),
+        )
+        for key in contestants
+    ]
 
 
 def matrix_product(side: int) -> Call:
@@ -79,6 +97,30 @@ def network(recipe: Recipe) -> dict[str, Call]:
         "train": lambda: step(images, labels, stop).numpy(),
         "inference": lambda: score(images).numpy(),
     }
+
+
+def aides(
+    variant: str,
+) -> dict[str, tuple[GroupedConv2D, tuple[int, int, int]]]:
+    """Returns the aide convolutions of a network, each shape once.
+
+    Returns:
+        Convolutions like them and the shapes of the maps that they read, by
+        names like "7×7/2 256→512 on 8×8".
+    """
+    found = {}
+    for layer in outline_model(variant).layers:
+        if isinstance(layer, CapConv) and layer.branches == "master_aide":
+            maps = keras.tree.flatten(layer.input)[0].shape[1:]
+            aide = GroupedConv2D.from_config(layer.aide.get_config())
+            size, (height, width, channels) = aide.kernel_size, maps
+            stride = f"/{aide.stride}" if aide.stride > 1 else ""
+            name = (
+                f"{size}×{size}{stride} {channels}→{aide.filters} "
+                f"on {height}×{width}"
+            )
+            found[name] = (aide, tuple(maps))
+    return found
 
 
 def convolution(
@@ -134,8 +176,15 @@ def read_epoch(split: ArraySplit, batch_size: int, augmentation: str) -> Call:
     return read
 
 
+def random_split(count: int, image_shape: tuple[int, int, int]) -> ArraySplit:
+    """Makes images of noise, in memory."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (count, *image_shape), np.uint8)
+    return ArraySplit(images, np.arange(count) % 10)
+
+
 def divergence(
-    batch_size: int, features: int, *, gradient: bool, **options: Any
+    batch_size: int, features: int, *, gradient: bool = True, **options: Any
 ) -> Call:
     """Computes a Sinkhorn divergence, and its gradient if wanted."""
     vectors = _random(2, batch_size, features)
@@ -153,13 +202,6 @@ def divergence(
 
     call = value_and_gradient if gradient else value
     return lambda: call(vectors).numpy()
-
-
-def random_split(count: int, image_shape: tuple[int, int, int]) -> ArraySplit:
-    """Makes images of noise, in memory."""
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (count, *image_shape), np.uint8)
-    return ArraySplit(images, np.arange(count) % 10)
 
 
 def _traced(function):

@@ -4,14 +4,182 @@ So every network starts with the memory of a fresh process, and one that runs
 out of it takes nothing else along.
 """
 
+import contextlib
 import dataclasses
+import math
+import pathlib
 import sys
+from collections.abc import Iterable
 from typing import Any
 
-from trainers.benchmark_parts import PARTS, measure_products
+from encapnet_tf.data.augmentation import AUGMENTATIONS
+from trainers import benchmark_calls as calls
+from trainers.benchmark_results import (
+    WITH_UNITS,
+    WITHOUT_UNITS,
+    Measurement,
+)
+from trainers.machine_memory import peak_memory
+from trainers.recipe import make_recipe
 from trainers.run_child import failure, serve
+from trainers.timing import interleaved_seconds
 
 COMMAND = (sys.executable, "-m", "trainers.benchmark_child")
+
+_IMAGE_SHAPE = (32, 32, 3)
+# Entries of a vector of an agreement unit: 8·8 of a map of 32·32.
+_FEATURES = 64
+
+
+def measure_products(
+    sides: Iterable[int], seconds: float
+) -> dict[int, list[float]]:
+    """Times matrix products of several sizes in turn."""
+    products = {side: calls.matrix_product(side) for side in sides}
+    times = interleaved_seconds(products, seconds * len(products))
+    return {side: spent.tolist() for side, spent in times.items()}
+
+
+def measure_variant(
+    variant: str,
+    batch: int,
+    seconds: float,
+    multiply_adds: dict[str, int],
+    counted_bytes: int,
+) -> list[Measurement]:
+    """Times training and inference, and takes the memory of training.
+
+    Args:
+        variant: The network.
+        batch: Images in a step.
+        seconds: About how long to time each.
+        multiply_adds: Of one call, by action.
+        counted_bytes: The memory of training, as it is counted.
+    """
+    # Or what TensorFlow takes to wake up would count.
+    calls.matrix_product(8)()
+    before = _reset_peak_memory()
+    network = calls.network(_recipe(variant, batch))
+    for _ in range(2):
+        network["train"]()
+    memory = peak_memory() - before
+    train, inference = calls.in_turn(
+        "variants",
+        {(variant, action, batch): call for action, call in network.items()},
+        seconds,
+        images=batch,
+        multiply_adds={
+            (variant, action, batch): count
+            for action, count in multiply_adds.items()
+        },
+    )
+    train = dataclasses.replace(
+        train, memory_bytes=memory, counted_bytes=counted_bytes
+    )
+    return [train, inference]
+
+
+def measure_agreement(
+    variant: str, batch: int, seconds: float
+) -> list[Measurement]:
+    """Times training steps of a network with its units and without."""
+    contestants = {}
+    for action, changes in (
+        (WITH_UNITS, {}),
+        (WITHOUT_UNITS, {"agreement": "none"}),
+    ):
+        recipe = _recipe(variant, batch, override=changes)
+        contestants[variant, action, batch] = calls.network(recipe)["train"]
+    return calls.in_turn("agreement", contestants, seconds)
+
+
+def measure_convolutions(
+    variant: str, batch: int, seconds: float, multiply_adds: int
+) -> list[Measurement]:
+    """Times the aide convolutions of a network alone, and its whole step.
+
+    Args:
+        variant: The network.
+        batch: Images in a step.
+        seconds: About how long to time each.
+        multiply_adds: Of a training step.
+    """
+    step = calls.network(_recipe(variant, batch))["train"]
+    contestants = {(variant, "train", batch): step}
+    counts = {(variant, "train", batch): multiply_adds}
+    for name, (layer, maps) in calls.aides(variant).items():
+        for action, call in calls.convolution(layer, (batch, *maps)).items():
+            contestants[name, action, batch] = call
+        _, *places, _ = layer.compute_output_shape((batch, *maps))
+        forward = batch * places[0] * places[1] * math.prod(layer.kernel.shape)
+        # One for the gradient of the maps, one for that of the kernel.
+        counts[name, "forward", batch] = forward
+        counts[name, "backward", batch] = 2 * forward
+    return calls.in_turn(
+        "convolutions",
+        contestants,
+        seconds,
+        images=batch,
+        multiply_adds=counts,
+    )
+
+
+def measure_pipeline(
+    batch: int, num_images: int, seconds: float
+) -> list[Measurement]:
+    """Times epochs of images in memory under every augmentation."""
+    split = calls.random_split(num_images, _IMAGE_SHAPE)
+    contestants = {
+        (name, "read", batch): calls.read_epoch(split, batch, name)
+        for name in AUGMENTATIONS
+    }
+    images = num_images // batch * batch
+    return calls.in_turn("pipeline", contestants, seconds, images=images)
+
+
+def measure_solver(batches: Iterable[int], seconds: float) -> list[Measurement]:
+    """Times the Sinkhorn divergence in both domains."""
+    contestants = {
+        (domain, action, batch): calls.divergence(
+            batch, _FEATURES, gradient=action != "value", domain=domain
+        )
+        for batch in batches
+        for domain in ("scaling", "log")
+        for action in ("value", "value and gradient")
+    }
+    return calls.in_turn("solver", contestants, seconds)
+
+
+def measure_growth(
+    name: str, cases: dict[int, dict[str, Any]], seconds: float
+) -> list[Measurement]:
+    """Times training steps, or divergences, of growing size.
+
+    Args:
+        name: What grows.
+        cases: By size, the fields of a recipe, or the arguments of a
+            divergence where no variant is named.
+        seconds: About how long to time each.
+    """
+    contestants = {}
+    for size, case in cases.items():
+        if "variant" in case:
+            action, call = "train", calls.network(make_recipe(case))["train"]
+        else:
+            action = "value and gradient"
+            call = calls.divergence(features=_FEATURES, **case)
+        contestants[name, action, int(size)] = call
+    return calls.in_turn("growth", contestants, seconds)
+
+
+_MEASURES = {
+    "variants": measure_variant,
+    "agreement": measure_agreement,
+    "convolutions": measure_convolutions,
+    "pipeline": measure_pipeline,
+    "solver": measure_solver,
+    "growth": measure_growth,
+}
 
 
 class Measurer:
@@ -27,18 +195,21 @@ class Measurer:
         try:
             if task["part"] == "products":
                 return {"products": measure_products(**arguments)}
-            found = PARTS[task["part"]](**arguments)
-            return {"measurements": [_plain(m) for m in found]}
+            found = _MEASURES[task["part"]](**arguments)
+            return {"measurements": [dataclasses.asdict(m) for m in found]}
         except Exception as trouble:  # whatever it was, the program goes on
             return failure(trouble)
 
 
-def _plain(measurement):
-    """Turns NumPy's numbers into Python's, for JSON."""
-    fields = dataclasses.asdict(measurement)
-    for name in ("seconds", "product_seconds"):
-        fields[name] = [round(float(s), 9) for s in fields[name]]
-    return fields
+def _recipe(variant, batch, **fields):
+    return make_recipe({"variant": variant, "batch_size": batch} | fields)
+
+
+def _reset_peak_memory():
+    """Lets the peak start from now, where Linux can; returns it."""
+    with contextlib.suppress(OSError):
+        pathlib.Path("/proc/self/clear_refs").write_text("5")
+    return peak_memory()
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ def _network(**fields):
 GROWTHS = {
     "batch": Growth(
         "images in a step",
-        # Large enough for what every step costs to be next to nothing.
-        (64, 128, 256, 512),
+        # Large enough for what does not grow to be next to nothing.
+        (128, 256, 512, 1024),
         lambda size: _network(batch_size=size),
     ),
     "width": Growth(
@@ -54,7 +54,8 @@ GROWTHS = {
     ),
     "iterations": Growth(
         "Sinkhorn iterations",
-        (4, 8, 16, 32),
+        # The same: as few as a unit makes cost next to nothing.
+        (64, 128, 256, 512),
         lambda size: {
             "batch_size": _SOLVER_BATCH,
             "num_iterations": size,
@@ -68,26 +69,33 @@ class Fit(NamedTuple):
     """Time as a power of size.
 
     Attributes:
-        exponent: 1 where twice the size takes twice the time.
-        standard_error: Of the exponent, by how far the points lie off.
+        exponent: 1 where twice the size takes twice the time; less where
+            part of the time does not grow.
+        standard_error: Of the exponent.
     """
 
     exponent: float
     standard_error: float
 
 
-def fit_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> Fit:
+def fit_exponent(
+    sizes: Sequence[float], seconds: Sequence[Sequence[float]]
+) -> Fit:
     """Fits log time over log size by least squares.
+
+    The exponent is that of the median times. Its standard error is the larger
+    of two: by how far these lie off the line, and by how much the exponents
+    of single rounds differ.
 
     Args:
         sizes: At least three different ones.
-        seconds: The time of each.
+        seconds: For each, its time in every round.
 
     Returns:
         The exponent, with its standard error.
 
     Example:
-        >>> fit_exponent([1, 2, 4], [3, 12, 48])
+        >>> fit_exponent([1, 2, 4], [[3, 3], [12, 12], [48, 48]])
         Fit(exponent=2.0, standard_error=0.0)
     """
     if len(set(sizes)) < 3 or len(sizes) != len(seconds):
@@ -95,12 +103,15 @@ def fit_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> Fit:
             "An exponent needs the times of three different sizes or more. "
             f"Received: sizes={list(sizes)}, {len(seconds)} times."
         )
-    x, y = np.log2(sizes), np.log2(seconds)
-    x, y = x - x.mean(), y - y.mean()
+    x, times = np.log2(sizes), np.asarray(seconds)
+    x = x - x.mean()
+    y = np.log2(np.median(times, axis=1))
     exponent = (x @ y) / (x @ x)
-    residuals = y - exponent * x
-    variance = (residuals @ residuals) / (len(x) - 2)
-    return Fit(float(exponent), math.sqrt(variance / (x @ x)))
+    residuals = y - y.mean() - exponent * x
+    off_line = math.sqrt((residuals @ residuals) / (len(x) - 2) / (x @ x))
+    by_round = x @ np.log2(times) / (x @ x)
+    between_rounds = np.std(by_round, ddof=1) / math.sqrt(len(by_round))
+    return Fit(float(exponent), float(max(off_line, between_rounds)))
 
 
 def fit_growths(measurements: Sequence[Measurement]) -> dict[str, Fit]:
@@ -109,8 +120,6 @@ def fit_growths(measurements: Sequence[Measurement]) -> dict[str, Fit]:
     for found in measurements:
         points.setdefault(found.name, []).append(found)
     return {
-        name: fit_exponent(
-            [m.size for m in grown], [m.time.median for m in grown]
-        )
+        name: fit_exponent([m.size for m in grown], [m.seconds for m in grown])
         for name, grown in points.items()
     }

@@ -3,12 +3,7 @@
 from typing import Any
 
 from trainers.benchmark_growth import GROWTHS, fit_growths
-from trainers.benchmark_results import (
-    Measurement,
-    Quartiles,
-    Results,
-    product_gflops,
-)
+from trainers.benchmark_results import Results, product_gflops
 from trainers.cost_tables import mib
 from trainers.tables import aligned
 
@@ -43,7 +38,7 @@ def tables(results: Results) -> str:
 
 def _networks(results, found):
     heads = ("", "", "batch", "images/s", "quartiles", "multiply-adds/image",
-             "GFLOP/s", "of peak", "in turn")  # fmt: skip
+             "GFLOP/s", "of peak")  # fmt: skip
     has_memory = any(m.memory_bytes is not None for m in found)
     if has_memory:
         heads += ("memory, MiB", "counted")
@@ -57,8 +52,7 @@ def _networks(results, found):
             _spread(m.images_per_second),
             f"{m.multiply_adds // m.images:,}",
             f"{m.gflops.median:,.1f}",
-            f"{results.share_of_peak(m):.0%}",
-            f"{m.share_in_turn:.0%}",
+            f"{results.share_of_peak(m).median:.0%}",
         )
         if has_memory:
             row += tuple(
@@ -69,8 +63,16 @@ def _networks(results, found):
     return (
         aligned(rows, "<<" + ">" * (len(heads) - 2))
         + f"\n  (of peak: over {results.peak_gflops:,.0f} GFLOP/s, the best "
-        "matrix product of the run; in turn: over the median of those in the "
-        "same rounds)"
+        "matrix product of the run)"
+    )
+
+
+def _agreement(results, found):
+    ratio = results.agreement_ratio
+    return (
+        _times(results, found)
+        + f"\n  (ratio, round by round: {ratio.median:.2f}, quartiles "
+        f"{_spread(ratio, '{:.2f}')})"
     )
 
 
@@ -82,19 +84,12 @@ def _pipeline(_, found):
     return aligned(rows, "<>>>")
 
 
-def _solver(_, found):
-    rows = [("domain", "", "batch", "ms", "quartiles")]
+def _times(_, found):
+    rows = [("", "", "batch", "ms", "quartiles")]
     for m in found:
-        time = _milliseconds(m)
-        rows.append(
-            (
-                m.name,
-                m.action,
-                f"{m.size}",
-                f"{time.median:.2f}",
-                _spread(time, "{:.2f}"),
-            )
-        )
+        low, median, high = _milliseconds(m)
+        spread = f"{low} to {high}"
+        rows.append((m.name, m.action, f"{m.size}", median, spread))
     return aligned(rows, "<<>>>")
 
 
@@ -104,31 +99,34 @@ def _growth(_, found):
         points = []
         for m in found:
             if m.name == name:
-                time = _milliseconds(m)
-                points.append(
-                    f"{m.size}: {_short(time.median)} "
-                    f"({_short(time.low)} to {_short(time.high)})"
-                )
-        meaning = GROWTHS[name].meaning if name in GROWTHS else name
+                low, median, high = _milliseconds(m)
+                points.append(f"{m.size}: {median} ({low} to {high})")
         rows.append(
             (
-                f"{name}: {meaning}",
+                f"{name}: {GROWTHS[name].meaning}",
                 f"{fit.exponent:.2f}",
                 f"{fit.standard_error:.2f}",
                 ", ".join(points),
             )
         )
-    return aligned(rows, "<>><")
+    return (
+        aligned(rows, "<>><")
+        + "\n  (1 is in proportion; less where part of the time does not grow)"
+    )
 
 
 _TABLES = {
     "variants": ("Networks", _networks),
+    "agreement": (
+        "Agreement units: a training step with and without",
+        _agreement,
+    ),
     "convolutions": (
         "Convolutions: the aide's alone, and a whole step",
         _networks,
     ),
     "pipeline": ("Input: images in memory to batches", _pipeline),
-    "solver": ("Sinkhorn divergence of two batches", _solver),
+    "solver": ("Sinkhorn divergence of two batches", _times),
     "growth": ("Growth: time as a power of size", _growth),
 }
 
@@ -149,8 +147,8 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
             "images_per_second": m.images and m.images_per_second.median,
             "multiply_adds": m.multiply_adds,
             "gflops": m.multiply_adds and m.gflops.median,
-            "share_of_peak": results.share_of_peak(m),
-            "share_in_turn": m.share_in_turn,
+            "share_of_peak": m.multiply_adds
+            and results.share_of_peak(m).median,
             "memory_bytes": m.memory_bytes,
             "counted_bytes": m.counted_bytes,
         }
@@ -158,13 +156,12 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def _milliseconds(measurement: Measurement) -> Quartiles:
-    return Quartiles(*(1000 * seconds for seconds in measurement.time))
-
-
 def _spread(quartiles, form="{:,.0f}"):
     return f"{form.format(quartiles.low)} to {form.format(quartiles.high)}"
 
 
-def _short(value):
-    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+def _milliseconds(measurement):
+    """Writes the quartiles of the time, three digits or all of them."""
+    for seconds in measurement.time:
+        ms = 1000 * seconds
+        yield f"{ms:#.3g}" if ms < 100 else f"{ms:,.0f}"

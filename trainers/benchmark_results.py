@@ -13,6 +13,8 @@ from trainers.run_folder import written_atomically
 # The side of the square matrices whose product is timed in turn with
 # everything else.
 PRODUCT_SIDE = 1024
+# The two training steps whose ratio is the cost of agreement units.
+WITH_UNITS, WITHOUT_UNITS = "train with units", "train without"
 
 
 class Quartiles(NamedTuple):
@@ -94,13 +96,6 @@ class Measurement:
         count = self.multiply_adds
         return self._per_second(None if count is None else 2e-9 * count)
 
-    @property
-    def share_in_turn(self) -> float | None:
-        """Median rate over the matrix product's, taken in turn."""
-        product = float(np.median(self.product_seconds))
-        rate = self.gflops
-        return rate and rate.median / product_gflops(PRODUCT_SIDE, product)
-
     def _per_second(self, count):
         if count is None:
             return None
@@ -144,10 +139,18 @@ class Results:
         """Returns the measurements of one part."""
         return [m for m in self.measurements if m.part == part]
 
-    def share_of_peak(self, measurement: Measurement) -> float | None:
-        """Median rate of a measurement over the matrix product's best."""
-        rate = measurement.gflops
-        return rate and rate.median / self.peak_gflops
+    def share_of_peak(self, measurement: Measurement) -> Quartiles | None:
+        """The rate of a measurement over the best of a matrix product."""
+        rates = measurement.gflops
+        return rates and Quartiles(*(r / self.peak_gflops for r in rates))
+
+    @property
+    def agreement_ratio(self) -> Quartiles | None:
+        """A training step with agreement units over one without, by rounds."""
+        found = {m.action: m.seconds for m in self.of_part("agreement")}
+        if not found:
+            return None
+        return _quartiles(np.divide(found[WITH_UNITS], found[WITHOUT_UNITS]))
 
 
 def product_gflops(side: int, seconds: float) -> float:
@@ -158,7 +161,11 @@ def product_gflops(side: int, seconds: float) -> float:
 def write_results(results: Results, path: pathlib.Path, **derived: Any) -> None:
     """Writes all numbers, and what was made of them, as JSON."""
     content = dataclasses.asdict(results)
-    content |= {"peak_gflops": results.peak_gflops, **derived}
+    content |= {
+        "peak_gflops": results.peak_gflops,
+        "agreement_ratio": results.agreement_ratio,
+        **derived,
+    }
     with written_atomically(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1) + "\n")
 

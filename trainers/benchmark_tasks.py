@@ -1,16 +1,23 @@
 """What a benchmark measures: one task for each process that measures."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from encapnet_tf.checks import check_choice, check_positive
+from encapnet_tf.checks import check_choice
 from trainers.benchmark_growth import GROWTHS
 from trainers.machine_memory import available_memory
 from trainers.step_cost import StepCost, step_cost
 from trainers.step_trace import outline_model
 from trainers.summary import fits, verdict
 
-PARTS = ("variants", "convolutions", "pipeline", "solver", "growth")
+PARTS = (
+    "variants",
+    "agreement",
+    "convolutions",
+    "pipeline",
+    "solver",
+    "growth",
+)
 # The small one, the EncapNets of table 1, and the authors' 14 layers.
 VARIANTS = (
     "encapnet_small",
@@ -21,6 +28,8 @@ VARIANTS = (
 )
 # Sides of square matrices; from some size on, larger ones are no faster.
 _PRODUCTS = (1024, 2048, 3072)
+# The network whose agreement units are left out.
+_AGREEMENT = "encapnet14_authors_master"
 # The network whose aide is most of its cost.
 _CONVOLUTIONS = {"variant": "encapnet6", "batch": 128}
 # Images in memory, enough to hide what starts an epoch.
@@ -30,8 +39,7 @@ _SOLVER_BATCHES = (64, 128, 256)
 Task = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What is asked for.
 
     Attributes:
@@ -41,26 +49,10 @@ class Settings:
         parts: What to measure, of `PARTS`.
     """
 
-    variants: tuple[str, ...] = VARIANTS
-    batch: int = 64
-    seconds: float = 5.0
-    parts: tuple[str, ...] = PARTS
-
-    def __post_init__(self):
-        """Refuses what cannot be measured."""
-        check_positive(batch=self.batch)
-        for part in self.parts:
-            check_choice("parts", part, PARTS)
-        if not self.parts or not self.variants:
-            raise ValueError(
-                "`parts` and `variants` must name something to measure. "
-                f"Received: parts={self.parts}, variants={self.variants}."
-            )
-        if not self.seconds > 0:
-            raise ValueError(
-                f"`seconds` must be > 0. Received: seconds={self.seconds}. "
-                "Try 5."
-            )
+    variants: Sequence[str]
+    batch: int
+    seconds: float
+    parts: Sequence[str]
 
 
 def product_task(settings: Settings) -> Task:
@@ -76,10 +68,19 @@ def make_tasks(settings: Settings) -> list[Task]:
     """Lays out what to measure, part by part.
 
     Raises:
-        ValueError: A network is unknown or does not fit into memory.
+        ValueError: A part or network is unknown, or one of the networks does
+            not fit into memory.
     """
+    for part in settings.parts:
+        check_choice("parts", part, PARTS)
+    if not settings.parts or not settings.variants:
+        raise ValueError(
+            "`parts` and `variants` must name something to measure. Received: "
+            f"parts={settings.parts}, variants={settings.variants}."
+        )
     makers = {
         "variants": _variant_tasks,
+        "agreement": _agreement_tasks,
         "convolutions": _convolution_tasks,
         "pipeline": _pipeline_tasks,
         "solver": _solver_tasks,
@@ -113,14 +114,20 @@ def _variant_tasks(settings):
         }
 
 
+def _agreement_tasks(settings):
+    _cost(_AGREEMENT, settings.batch)
+    yield {"variant": _AGREEMENT, "batch": settings.batch}
+
+
 def _convolution_tasks(_):
     cost = _cost(**_CONVOLUTIONS)
     count = cost.step_multiply_adds * cost.batch_size
     yield _CONVOLUTIONS | {"multiply_adds": count}
 
 
-def _cost(variant: str, batch: int) -> StepCost:
-    model = outline_model(variant)
+def _cost(variant: str, batch: int, **override: Any) -> StepCost:
+    """Counts what a training step costs, and refuses what does not fit."""
+    model = outline_model(variant, **override)
     cost, memory = step_cost(model, batch), available_memory()
     if not fits(cost, memory):
         raise ValueError(
@@ -143,4 +150,11 @@ def _solver_tasks(_):
 def _growth_tasks(_):
     for name, growth in GROWTHS.items():
         cases = {size: growth.case(size) for size in growth.sizes}
+        largest = cases[max(cases)]
+        if "variant" in largest:
+            _cost(
+                largest["variant"],
+                largest["batch_size"],
+                **largest.get("override", {}),
+            )
         yield {"name": name, "cases": cases}

@@ -1,4 +1,4 @@
-"""The picture of a benchmark: throughput, use of the machine, growth."""
+"""The picture of a benchmark: one panel for everything that was measured."""
 
 import pathlib
 from collections.abc import Sequence
@@ -8,34 +8,23 @@ from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from trainers.benchmark_growth import fit_growths
-from trainers.benchmark_results import Measurement, Quartiles, Results
-from trainers.plots import (
-    BLUE,
-    COLORS,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    STYLE,
-    save,
-)
+from trainers.benchmark_results import Quartiles, Results
+from trainers.plots import COLORS, GREY, INK, STYLE, save
 
-_COLOR_OF = {
-    "train": BLUE,
-    "inference": ORANGE,
-    "forward": ORANGE,
-    "backward": GREEN,
-}
+# The name of its group, what it is, its length and spread.
+Bar = tuple[str, str, Quartiles]
 
 
 def draw(results: Results, path: pathlib.Path) -> None:
-    """Draws one panel for every part that was measured."""
+    """Draws what was measured, two panels in a row."""
     panels = [
         (draw_panel, found)
         for part, draw_panel in (
             ("variants", _draw_throughput),
             ("variants", _draw_share),
+            ("variants", _draw_memory),
             ("convolutions", _draw_convolutions),
+            ("agreement", _draw_agreement),
             ("pipeline", _draw_pipeline),
             ("solver", _draw_solver),
             ("growth", _draw_growth),
@@ -48,7 +37,7 @@ def draw(results: Results, path: pathlib.Path) -> None:
         figure, axes = plt.subplots(
             rows,
             columns,
-            figsize=(6.2 * columns, 3.5 * rows),
+            figsize=(6.2 * columns, 3.4 * rows),
             layout="constrained",
             squeeze=False,
         )
@@ -62,126 +51,142 @@ def draw(results: Results, path: pathlib.Path) -> None:
 
 
 def _draw_throughput(axis, found, _):
-    axis.set_title(f"Images per second, batch {found[0].size}")
-    rates = [m.images_per_second for m in found]
-    _bars(axis, found, rates, "{:,.0f}")
-    _thousands(axis.xaxis)
+    axis.set_title(f"Networks: images per second, batch {found[0].size}")
+    _draw_bars(axis, [(m.name, m.action, m.images_per_second) for m in found])
 
 
 def _draw_share(axis, found, results):
     axis.set_title("Use of the machine: % of the matrix-product peak")
-    _bars(axis, found, _shares(found, results), "{:.3g}%")
+    _draw_bars(axis, _shares(found, results))
+
+
+def _draw_memory(axis, found, _):
+    axis.set_title("Memory of training, MiB")
+    bars = []
+    for m in found:
+        if m.memory_bytes is not None:
+            for label, size in (
+                ("measured", m.memory_bytes),
+                ("counted by trainers.summary", m.counted_bytes),
+            ):
+                bars.append((m.name, label, Quartiles(*[size / 2**20] * 3)))
+    _draw_bars(axis, bars)
 
 
 def _draw_convolutions(axis, found, results):
     axis.set_title(f"Aide convolutions, batch {found[0].size}: % of the peak")
-    _bars(axis, found, _shares(found, results), "{:.3g}%")
+    _draw_bars(axis, _shares(found, results))
+
+
+def _draw_agreement(axis, found, results):
+    axis.set_title(
+        f"Agreement units: ms per step, {results.agreement_ratio.median:.2f} "
+        "to 1"
+    )
+    bars = [
+        (m.name, m.action, Quartiles(*(1000 * seconds for seconds in m.time)))
+        for m in found
+    ]
+    _draw_bars(axis, bars)
 
 
 def _draw_pipeline(axis, found, _):
-    axis.set_title(f"Input by augmentation: images per second, batch "
-                   f"{found[0].size}")  # fmt: skip
-    rates = [m.images_per_second for m in found]
-    _bars(axis, found, rates, "{:,.0f}")
-    _thousands(axis.xaxis)
+    axis.set_title(f"Augmentations: images per second, batch {found[0].size}")
+    _draw_bars(axis, [(m.name, m.action, m.images_per_second) for m in found])
 
 
 def _shares(found, results):
-    return [
-        Quartiles(*(100 * rate / results.peak_gflops for rate in m.gflops))
-        for m in found
-    ]
+    for m in found:
+        share = results.share_of_peak(m)
+        yield m.name, m.action, Quartiles(*(100 * value for value in share))
 
 
-def _bars(
-    axis,
-    found: Sequence[Measurement],
-    values: Sequence[Quartiles],
-    form: str,
-) -> None:
+def _draw_bars(axis: plt.Axes, bars: Sequence[Bar]) -> None:
     """Draws horizontal bars with quartiles, one group for every name."""
-    names = list(dict.fromkeys(m.name for m in found))
-    actions = list(dict.fromkeys(m.action for m in found))
-    thickness = 0.8 / len(actions)
-    for action in actions:
-        rows = [
-            (names.index(m.name) + thickness * _place(m, found), value)
-            for m, value in zip(found, values, strict=True)
-            if m.action == action
-        ]
-        _draw_action(axis, action, rows, 0.92 * thickness, form)
-    axis.set_yticks(range(len(names)), names)
+    bars = list(bars)
+    groups: dict[str, list[str]] = {}
+    for name, label, _ in bars:
+        groups.setdefault(name, []).append(label)
+    labels = list(dict.fromkeys(label for _, label, _ in bars))
+    thickness = 0.8 / max(map(len, groups.values()))
+    for color, label in zip(COLORS, labels, strict=False):
+        rows = []
+        for name, other, value in bars:
+            if other == label:
+                group = groups[name]
+                shift = group.index(label) - (len(group) - 1) / 2
+                place = list(groups).index(name) + thickness * shift
+                rows.append((place, value))
+        _draw_label(axis, label, color, rows, 0.92 * thickness)
+    axis.set_yticks(range(len(groups)), groups)
     axis.invert_yaxis()
     axis.tick_params(axis="y", length=0)
-    axis.margins(x=0.16)
-    axis.set_xlim(left=0)
+    axis.set_xlim(0, 1.16 * axis.get_xlim()[1])
     axis.grid(True, axis="x")
-    if len(actions) > 1:
+    axis.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+    if len(labels) > 1:
         axis.legend(loc="best")
 
 
-def _draw_action(axis, action, rows, thickness, form):
+def _draw_label(axis, label, color, rows, thickness):
     places = [place for place, _ in rows]
     low, middle, high = np.array([value for _, value in rows]).T
     axis.barh(
         places, middle, thickness, xerr=(middle - low, high - middle),
-        label=action, color=_COLOR_OF.get(action, BLUE),
+        label=label, color=color,
         error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
     )  # fmt: skip
     for place, value in rows:
         axis.annotate(
-            form.format(value.median), (value.high, place), (5, 0),
+            _short(value.median), (value.high, place), (5, 0),
             textcoords="offset points", va="center", fontsize=8.5,
         )  # fmt: skip
 
 
-def _place(measurement, found):
-    """How far from the middle of its group a bar lies, in bars."""
-    group = [m.action for m in found if m.name == measurement.name]
-    return group.index(measurement.action) - (len(group) - 1) / 2
-
-
 def _draw_solver(axis, found, _):
     axis.set_title("Sinkhorn divergence, ms")
-    for number, domain in enumerate(dict.fromkeys(m.name for m in found)):
+    for color, domain in zip(
+        COLORS, dict.fromkeys(m.name for m in found), strict=False
+    ):
         for action in dict.fromkeys(m.action for m in found):
             rows = [m for m in found if (m.name, m.action) == (domain, action)]
             axis.plot(
                 [m.size for m in rows],
                 [1000 * m.time.median for m in rows],
                 "o-" if action != "value" else "o--",
-                color=COLORS[number],
+                color=color,
                 markersize=4,
                 label=f"{domain}: {action}",
             )
-    _log_axes(axis, sorted({m.size for m in found}))
+    _set_log_axes(axis, sorted({m.size for m in found}))
     axis.set_xlabel("batch")
     axis.legend(handlelength=2.8)
 
 
 def _draw_growth(axis, found, _):
     axis.set_title("Time over size, each from its smallest")
-    fits = fit_growths(found)
     largest = 1.0
-    for number, (name, fit) in enumerate(fits.items()):
+    for color, (name, fit) in zip(
+        COLORS, fit_growths(found).items(), strict=False
+    ):
         rows = [m for m in found if m.name == name]
         sizes = np.array([m.size for m in rows]) / rows[0].size
         times = np.array([m.time.median for m in rows]) / rows[0].time.median
         largest = max(largest, sizes.max())
         axis.plot(
-            sizes, times, "o-", color=COLORS[number], markersize=4,
+            sizes, times, "o-", color=color, markersize=4,
             label=f"{name}: exponent {fit.exponent:.2f} ± "
             f"{fit.standard_error:.2f}",
         )  # fmt: skip
     ends = np.array([1.0, largest])
     axis.plot(ends, ends, color=GREY, linewidth=1, linestyle=(0, (4, 3)),
               label="in proportion", zorder=1)  # fmt: skip
-    _log_axes(axis, [2**n for n in range(int(np.log2(largest)) + 1)])
+    _set_log_axes(axis, [2**n for n in range(int(np.log2(largest)) + 1)])
     axis.set_xlabel("times the smallest size")
     axis.legend()
 
 
-def _log_axes(axis, sizes):
+def _set_log_axes(axis, sizes):
     axis.grid(True)
     axis.set_xscale("log")
     axis.set_yscale("log")
@@ -194,5 +199,5 @@ def _log_axes(axis, sizes):
         side.set_minor_locator(ticker.NullLocator())
 
 
-def _thousands(side):
-    side.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+def _short(value):
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"

@@ -12,20 +12,23 @@ from absl import flags
 from scipy import stats
 
 from encapnet_tf.config import VARIANTS, override
+from encapnet_tf.layers import GroupedConv2D
 from tests.trainers.conftest import LEAST
 from tests.trainers.test_plots import size_of
 from trainers import (
     benchmark,
     benchmark_calls,
+    benchmark_child,
     benchmark_tasks,
     plots_benchmark,
 )
 from trainers.benchmark_child import Measurer
 from trainers.benchmark_compare import compare, comparison_text
-from trainers.benchmark_convolutions import Aide, aides
 from trainers.benchmark_growth import GROWTHS, Growth, fit_exponent, fit_growths
 from trainers.benchmark_report import csv_rows, tables
 from trainers.benchmark_results import (
+    WITH_UNITS,
+    WITHOUT_UNITS,
     Measurement,
     Results,
     read_results,
@@ -72,6 +75,7 @@ def measured(tmp_path_factory):
         patch.setitem(VARIANTS, "encapnet_least", small)
         for name, value in {
             "_PRODUCTS": (64, 128),
+            "_AGREEMENT": "encapnet_least",
             "_CONVOLUTIONS": {"variant": "encapnet_least", "batch": 2},
             "_PIPELINE_IMAGES": 50,
             "_SOLVER_BATCHES": (8,),
@@ -101,6 +105,8 @@ def test_every_part_is_measured_with_its_spread(measured):
     assert [tuple(m.key) for m in found] == [
         ("variants", "encapnet_least", "train", 4),
         ("variants", "encapnet_least", "inference", 4),
+        ("agreement", "encapnet_least", "train with units", 4),
+        ("agreement", "encapnet_least", "train without", 4),
         ("convolutions", "encapnet_least", "train", 2),
         ("convolutions", conv, "forward", 2),
         ("convolutions", conv, "backward", 2),
@@ -133,6 +139,7 @@ def test_the_file_says_what_computed_and_keeps_every_number(measured):
     assert content["settings"]["batch"] == 4
     assert set(content["growth"]) == {"batch", "iterations"}
     stored = read_results(measured[0] / "benchmark.json")
+    assert content["agreement_ratio"] == list(stored.agreement_ratio)
     assert content["peak_gflops"] == stored.peak_gflops
     assert stored.products.keys() == {64, 128}
     train, inference, *_ = stored.measurements
@@ -142,9 +149,9 @@ def test_the_file_says_what_computed_and_keeps_every_number(measured):
 
 
 def test_multiply_adds_are_those_of_the_summary(measured):
-    train, inference, step, forward, backward = read_results(
-        measured[0] / "benchmark.json"
-    ).measurements[:5]
+    stored = read_results(measured[0] / "benchmark.json")
+    train, inference = stored.of_part("variants")
+    step, forward, backward = stored.of_part("convolutions")
     cost = step_cost(outline_model("encapnet_tiny", **SMALL), 4)
     assert train.multiply_adds == 4 * cost.step_multiply_adds
     assert inference.multiply_adds == 4 * cost.inference_multiply_adds
@@ -158,9 +165,11 @@ def test_tables_show_every_part(measured):
     folder, text = measured
     for pattern in (
         r"Matrix product, float32, best of several: [\d.,]+ at 64, ",
-        r"\[1/6\] variants, encapnet_least: \d+ s\n",
+        r"\[1/7\] variants, encapnet_least: \d+ s\n",
         r"encapnet_least +train +4 +[\d,]+ +[\d,]+ to [\d,]+ +[\d,]+ +"
-        r"[\d.]+ +\d+% +\d+% +[\d.]+ +[\d.]+\n",
+        r"[\d.]+ +\d+% +[\d.]+ +[\d.]+\n",
+        r"encapnet_least +train without +4 +[\d.,]+ +[\d.,]+ to [\d.,]+\n",
+        r"ratio, round by round: [\d.]+, quartiles [\d.]+ to [\d.]+\)\n",
         r"7×7/2 4→8 on 16×16 +backward +2 ",
         r"strong +4 +[\d,]+ +[\d,]+ to [\d,]+\n",
         r"log +value and gradient +8 +[\d.]+ +[\d.]+ to [\d.]+\n",
@@ -182,9 +191,9 @@ def test_the_csv_file_has_a_row_for_every_measurement(measured):
 
 
 def test_the_picture_has_a_panel_for_every_part(measured, tmp_path):
-    assert size_of(measured[0] / "benchmark.png") == (1612, 1365)
+    assert size_of(measured[0] / "benchmark.png") == (1612, 1768)
     stored = read_results(measured[0] / "benchmark.json")
-    for part, size in (("solver", (806, 455)), ("variants", (1612, 455))):
+    for part, size in (("solver", (806, 442)), ("variants", (1612, 884))):
         alone = dataclasses.replace(
             stored, measurements=tuple(stored.of_part(part))
         )
@@ -212,9 +221,7 @@ def test_figures_of_known_times():
     # The best product: 2·1000³ operations in 0.1 s, or 2·1024³ in 0.25 s.
     run = results(m)
     assert run.peak_gflops == pytest.approx(20.0)
-    assert run.share_of_peak(m) == pytest.approx(0.1)
-    # The middle one of those in turn: 2·1024³ in 0.5 s.
-    assert m.share_in_turn == pytest.approx(2.0 / (2e-9 * 1024**3 / 0.5))
+    assert run.share_of_peak(m) == pytest.approx((0.075, 0.1, 0.15))
     (row,) = csv_rows(run)
     assert row["ms"] == 3000.0
     assert row["share_of_peak"] == pytest.approx(0.1)
@@ -223,8 +230,32 @@ def test_figures_of_known_times():
     assert "of peak: over 20 GFLOP/s" in text
     alone = measurement()
     assert alone.gflops is alone.images_per_second is None
-    assert alone.share_in_turn is None
     assert run.share_of_peak(alone) is None
+    assert run.agreement_ratio is None
+
+
+def test_the_cost_of_units_is_a_ratio_within_rounds():
+    def step(action, *seconds):
+        return measurement(action=action, seconds=seconds, part="agreement")
+
+    found = results(
+        step(WITH_UNITS, 1.2, 24.0, 3.9), step(WITHOUT_UNITS, 1.0, 20.0, 3.0)
+    )
+    assert found.agreement_ratio == pytest.approx((1.2, 1.2, 1.25))
+
+
+def test_units_are_left_out_of_the_same_network(monkeypatch):
+    made = []
+
+    def network(recipe):
+        made.append(recipe.network())
+        return {"train": lambda: None}
+
+    monkeypatch.setattr(benchmark_calls, "network", network)
+    benchmark_child.measure_agreement("encapnet14_authors_master", 2, 0.0)
+    whole = VARIANTS["encapnet14_authors_master"]
+    assert made == [whole, override(whole, agreement="none")]
+    assert made[0] != made[1]
 
 
 def test_calls_take_turns_in_changing_order():
@@ -240,16 +271,16 @@ def test_calls_take_turns_in_changing_order():
 
 
 def test_aides_have_the_paper_s_shapes():
-    (aide,) = aides("encapnet6")
-    assert aide == Aide((8, 8, 256), 512, 7, 2, None)
-    assert str(aide) == "7×7/2 256→512 on 8×8"
-    assert aide.multiply_adds == 4 * 4 * 512 * 7 * 7 * 256
-    assert aides("encapnet6_master") == []
+    ((name, (layer, maps)),) = benchmark_calls.aides("encapnet6").items()
+    assert name == "7×7/2 256→512 on 8×8"
+    assert maps == (8, 8, 256)
+    assert layer.compute_output_shape((1, *maps)) == (1, 4, 4, 512)
+    assert benchmark_calls.aides("encapnet6_master") == {}
 
 
 def test_a_timed_gradient_is_the_convolution_s():
     """The last entries of the gradients, each by a difference of values."""
-    layer = Aide((5, 5, 2), 4, 3, 2, 2).layer()
+    layer = GroupedConv2D(4, 3, 2, skip_own_block=2)
     call = benchmark_calls.convolution(layer, (1, 5, 5, 2))["backward"]
     maps = benchmark_calls._random(1, 5, 5, 2).numpy()
     upstream = benchmark_calls._random(1, 1, 3, 3, 4).numpy()[0]
@@ -272,7 +303,7 @@ def test_a_timed_gradient_is_the_convolution_s():
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 2.0])
 def test_a_fit_finds_the_exponent(exponent):
     sizes = np.array([3, 5, 17, 100])
-    fit = fit_exponent(sizes, 0.01 * sizes**exponent)
+    fit = fit_exponent(sizes, 0.01 * sizes[:, None] ** exponent * [1, 3])
     assert fit.exponent == pytest.approx(exponent, abs=1e-12)
     assert fit.standard_error == pytest.approx(0, abs=1e-12)
 
@@ -281,11 +312,19 @@ def test_the_standard_error_is_that_of_a_regression():
     rng = np.random.default_rng(0)
     sizes = np.array([32, 64, 128, 256, 512])
     seconds = 0.001 * sizes**1.2 * rng.lognormal(0, 0.1, 5)
-    fit = fit_exponent(sizes, seconds)
+    fit = fit_exponent(sizes, seconds[:, None] * [1, 2, 3])
     wanted = stats.linregress(np.log(sizes), np.log(seconds))
     assert fit.exponent == pytest.approx(wanted.slope)
     assert fit.standard_error == pytest.approx(wanted.stderr)
     assert abs(fit.exponent - 1.2) < 3 * fit.standard_error
+
+
+def test_medians_on_a_line_do_not_hide_rounds_that_differ():
+    """Exponents 0, 1 and 2 in the three rounds."""
+    sizes = np.array([1, 2, 4])
+    fit = fit_exponent(sizes, np.stack([sizes**n for n in (0, 1, 2)], axis=1))
+    assert fit.exponent == pytest.approx(1)
+    assert fit.standard_error == pytest.approx(stats.sem([0, 1, 2]))
 
 
 def test_growths_are_fitted_by_their_medians():
@@ -319,7 +358,7 @@ def test_only_what_is_named_grows():
 
 def test_two_sizes_do_not_make_an_exponent():
     with pytest.raises(ValueError, match=r"Received: sizes=\[2, 2, 4\]"):
-        fit_exponent([2, 2, 4], [1, 1, 2])
+        fit_exponent([2, 2, 4], [[1, 1], [1, 1], [2, 2]])
 
 
 STEADY = (1.0, 1.01, 0.99, 1.0, 1.0)
@@ -485,12 +524,11 @@ def test_a_damaged_file_is_refused_before_anything_is_measured(tmp_path, text):
     [
         ("--compare=nowhere.json", "Received: nowhere.json (FileNotFound"),
         ("--parts=speed", "Received: parts='speed'"),
-        ("--parts=", "Received: parts=()"),
-        ("--variants=", "variants=()"),
+        ("--parts=", "Received: parts=[]"),
+        ("--variants=", "variants=[]"),
         ("--variants=encapnet_smal", "Did you mean 'encapnet_small'?"),
         ("--batch=0", "batch=0"),
-        ("--seconds=0", "Received: seconds=0.0"),
-        ("--seconds=nan", "Received: seconds=nan"),
+        ("--seconds=-1", "seconds=-1"),
         ("parts", "Received: parts"),
     ],
 )
