@@ -45,10 +45,14 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags."""
     kwargs = {"flag_values": values}
     flags.DEFINE_list(
-        "variants", list(VARIANTS), "Networks to measure.", **kwargs
+        "variants", list(VARIANTS), "The networks of that part.", **kwargs
     )
     flags.DEFINE_integer(
-        "batch", 64, "Images in a step of theirs.", lower_bound=1, **kwargs
+        "batch",
+        64,
+        "Images in a step of a network, and in a batch of the pipeline.",
+        lower_bound=1,
+        **kwargs,
     )
     flags.DEFINE_float(
         "seconds",
@@ -60,7 +64,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_list(
         "parts",
         list(PARTS),
-        f"What to measure, of {', '.join(PARTS)}.",
+        "What to measure; all there is by default.",
         **kwargs,
     )
     flags.DEFINE_string(

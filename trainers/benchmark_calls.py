@@ -12,7 +12,7 @@ from encapnet_tf.data.splits import ArraySplit
 from encapnet_tf.layers import CapConv, GroupedConv2D
 from encapnet_tf.ops import sinkhorn_divergence
 from trainers import objective
-from trainers.benchmark_results import PRODUCT_SIDE, Measurement
+from trainers.benchmark_results import PRODUCT_SIDE, Key, Measurement
 from trainers.recipe import Recipe, set_policy
 from trainers.step import TrainStep
 from trainers.step_trace import outline_model
@@ -25,12 +25,9 @@ _LEAST_ROUNDS = 5
 _PRODUCTS_PER_ROUND = 3
 
 Call = Callable[[], object]
-# What is timed: its name, what it does, its size.
-Key = tuple[str, str, int]
 
 
 def in_turn(
-    part: str,
     contestants: dict[Key, Call],
     seconds: float,
     *,
@@ -40,8 +37,7 @@ def in_turn(
     """Times calls in turn with matrix products.
 
     Args:
-        part: Of the benchmark.
-        contestants: What to time, by name, action and size.
+        contestants: What to time.
         seconds: About how long to take for each, five rounds at least.
         images: How many every call takes, if any.
         multiply_adds: Of each call, where they are counted.
@@ -56,7 +52,6 @@ def in_turn(
     product_seconds = np.concatenate([spent[number] for number in products])
     return [
         Measurement(
-            part,
             *key,
             spent[key].tolist(),
             product_seconds.tolist(),

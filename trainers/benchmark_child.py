@@ -17,6 +17,7 @@ from trainers import benchmark_calls as calls
 from trainers.benchmark_results import (
     WITH_UNITS,
     WITHOUT_UNITS,
+    Key,
     Measurement,
 )
 from trainers.machine_memory import peak_memory
@@ -63,15 +64,14 @@ def measure_variant(
     for _ in range(2):
         network["train"]()
     memory = peak_memory() - before
+    keys = {
+        action: Key("variants", variant, action, batch) for action in network
+    }
     train, inference = calls.in_turn(
-        "variants",
-        {(variant, action, batch): call for action, call in network.items()},
+        {keys[action]: call for action, call in network.items()},
         seconds,
         images=batch,
-        multiply_adds={
-            (variant, action, batch): count
-            for action, count in multiply_adds.items()
-        },
+        multiply_adds={keys[a]: count for a, count in multiply_adds.items()},
     )
     train = dataclasses.replace(
         train, memory_bytes=memory, counted_bytes=counted_bytes
@@ -89,8 +89,9 @@ def measure_agreement(
         (WITHOUT_UNITS, {"agreement": "none"}),
     ):
         recipe = _recipe(variant, batch, override=changes)
-        contestants[variant, action, batch] = calls.network(recipe)["train"]
-    return calls.in_turn("agreement", contestants, seconds)
+        key = Key("agreement", variant, action, batch)
+        contestants[key] = calls.network(recipe)["train"]
+    return calls.in_turn(contestants, seconds)
 
 
 def measure_convolutions(
@@ -104,23 +105,20 @@ def measure_convolutions(
         seconds: About how long to time each.
         multiply_adds: Of a training step.
     """
-    step = calls.network(_recipe(variant, batch))["train"]
-    contestants = {(variant, "train", batch): step}
-    counts = {(variant, "train", batch): multiply_adds}
+    whole = Key("convolutions", variant, "train", batch)
+    contestants = {whole: calls.network(_recipe(variant, batch))["train"]}
+    counts = {whole: multiply_adds}
     for name, (layer, maps) in calls.aides(variant).items():
-        for action, call in calls.convolution(layer, (batch, *maps)).items():
-            contestants[name, action, batch] = call
-        _, *places, _ = layer.compute_output_shape((batch, *maps))
-        forward = batch * places[0] * places[1] * math.prod(layer.kernel.shape)
-        # One for the gradient of the maps, one for that of the kernel.
-        counts[name, "forward", batch] = forward
-        counts[name, "backward", batch] = 2 * forward
+        shape = (batch, *maps)
+        for action, call in calls.convolution(layer, shape).items():
+            key = Key("convolutions", name, action, batch)
+            contestants[key] = call
+            places = math.prod(layer.compute_output_shape(shape)[:-1])
+            count = places * math.prod(layer.kernel.shape)
+            # One for the gradient of the maps, one for that of the kernel.
+            counts[key] = count if action == "forward" else 2 * count
     return calls.in_turn(
-        "convolutions",
-        contestants,
-        seconds,
-        images=batch,
-        multiply_adds=counts,
+        contestants, seconds, images=batch, multiply_adds=counts
     )
 
 
@@ -130,24 +128,26 @@ def measure_pipeline(
     """Times epochs of images in memory under every augmentation."""
     split = calls.random_split(num_images, _IMAGE_SHAPE)
     contestants = {
-        (name, "read", batch): calls.read_epoch(split, batch, name)
+        Key("pipeline", name, "read", batch): calls.read_epoch(
+            split, batch, name
+        )
         for name in AUGMENTATIONS
     }
     images = num_images // batch * batch
-    return calls.in_turn("pipeline", contestants, seconds, images=images)
+    return calls.in_turn(contestants, seconds, images=images)
 
 
 def measure_solver(batches: Iterable[int], seconds: float) -> list[Measurement]:
     """Times the Sinkhorn divergence in both domains."""
     contestants = {
-        (domain, action, batch): calls.divergence(
+        Key("solver", domain, action, batch): calls.divergence(
             batch, _FEATURES, gradient=action != "value", domain=domain
         )
         for batch in batches
         for domain in ("scaling", "log")
         for action in ("value", "value and gradient")
     }
-    return calls.in_turn("solver", contestants, seconds)
+    return calls.in_turn(contestants, seconds)
 
 
 def measure_growth(
@@ -168,8 +168,8 @@ def measure_growth(
         else:
             action = "value and gradient"
             call = calls.divergence(features=_FEATURES, **case)
-        contestants[name, action, int(size)] = call
-    return calls.in_turn("growth", contestants, seconds)
+        contestants[Key("growth", name, action, int(size))] = call
+    return calls.in_turn(contestants, seconds)
 
 
 _MEASURES = {
