@@ -143,9 +143,9 @@ def measure_solver(batches: Iterable[int], seconds: float) -> list[Measurement]:
         Key("solver", domain, action, batch): calls.divergence(
             batch, _FEATURES, gradient=action != "value", domain=domain
         )
-        for batch in batches
         for domain in ("scaling", "log")
         for action in ("value", "value and gradient")
+        for batch in batches
     }
     return calls.in_turn(contestants, seconds)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from trainers.benchmark_growth import GROWTHS, fit_growths
-from trainers.benchmark_results import Results, product_gflops
+from trainers.benchmark_results import Results, product_gflops, quartiles
 from trainers.cost_tables import mib
 from trainers.tables import aligned
 
@@ -38,7 +38,7 @@ def tables(results: Results) -> str:
 
 def _networks(results, found):
     heads = ("", "", "batch", "images/s", "quartiles", "multiply-adds/image",
-             "GFLOP/s", "of peak")  # fmt: skip
+             "GFLOP/s", "of peak", "in turn")  # fmt: skip
     has_memory = any(m.memory_bytes is not None for m in found)
     if has_memory:
         heads += ("memory, MiB", "counted")
@@ -52,7 +52,8 @@ def _networks(results, found):
             _spread(m.images_per_second),
             f"{m.multiply_adds // m.images:,}",
             f"{m.gflops.median:,.1f}",
-            f"{results.share_of_peak(m).median:.0%}",
+            f"{results.share_of_peak(m):.0%}",
+            f"{m.share_in_turn.median:.0%}",
         )
         if has_memory:
             row += tuple(
@@ -63,12 +64,13 @@ def _networks(results, found):
     return (
         aligned(rows, "<<" + ">" * (len(heads) - 2))
         + f"\n  (of peak: over {results.peak_gflops:,.0f} GFLOP/s, the best "
-        "matrix product of the run)"
+        "matrix product of the run; in turn: over the median of those in the "
+        "same rounds, which says more on a busy machine)"
     )
 
 
 def _agreement(results, found):
-    ratio = results.agreement_ratio
+    ratio = quartiles(results.agreement_ratios)
     return (
         _times(results, found)
         + f"\n  (ratio, round by round: {ratio.median:.2f}, quartiles "
@@ -147,8 +149,8 @@ def csv_rows(results: Results) -> list[dict[str, Any]]:
             "images_per_second": m.images and m.images_per_second.median,
             "multiply_adds": m.multiply_adds,
             "gflops": m.multiply_adds and m.gflops.median,
-            "share_of_peak": m.multiply_adds
-            and results.share_of_peak(m).median,
+            "share_of_peak": results.share_of_peak(m),
+            "share_in_turn": m.multiply_adds and m.share_in_turn.median,
             "memory_bytes": m.memory_bytes,
             "counted_bytes": m.counted_bytes,
         }

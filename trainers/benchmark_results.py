@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,6 +37,11 @@ class Key(NamedTuple):
     def __str__(self):
         """Writes it as one would look for it in the tables."""
         return f"{self.part}: {self.name}, {self.action}, {self.size}"
+
+
+def quartiles(values: Sequence[float]) -> Quartiles:
+    """Returns the quartiles of some numbers."""
+    return Quartiles(*map(float, np.quantile(values, (0.25, 0.5, 0.75))))
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class Measurement:
     @property
     def time(self) -> Quartiles:
         """Seconds of a call."""
-        return _quartiles(self.seconds)
+        return quartiles(self.seconds)
 
     @property
     def cost(self) -> Quartiles:
@@ -95,6 +101,13 @@ class Measurement:
         """Multiply-adds, two operations each, in 10⁹ per second."""
         count = self.multiply_adds
         return self._per_second(None if count is None else 2e-9 * count)
+
+    @property
+    def share_in_turn(self) -> Quartiles | None:
+        """The rate over that of a matrix product, taken in turn."""
+        product = float(np.median(self.product_seconds))
+        own = product_gflops(PRODUCT_SIDE, product)
+        return self.gflops and Quartiles(*(r / own for r in self.gflops))
 
     def _per_second(self, count):
         if count is None:
@@ -139,18 +152,19 @@ class Results:
         """Returns the measurements of one part."""
         return [m for m in self.measurements if m.part == part]
 
-    def share_of_peak(self, measurement: Measurement) -> Quartiles | None:
-        """The rate of a measurement over the best of a matrix product."""
-        rates = measurement.gflops
-        return rates and Quartiles(*(r / self.peak_gflops for r in rates))
+    def share_of_peak(self, measurement: Measurement) -> float | None:
+        """Median rate of a measurement over the best of a matrix product."""
+        rate = measurement.gflops
+        return rate and rate.median / self.peak_gflops
 
     @property
-    def agreement_ratio(self) -> Quartiles | None:
-        """A training step with agreement units over one without, by rounds."""
+    def agreement_ratios(self) -> list[float]:
+        """Per round, a step with agreement units over one without."""
         found = {m.action: m.seconds for m in self.of_part("agreement")}
-        if not found:
-            return None
-        return _quartiles(np.divide(found[WITH_UNITS], found[WITHOUT_UNITS]))
+        pairs = zip(
+            found.get(WITH_UNITS, ()), found.get(WITHOUT_UNITS, ()), strict=True
+        )
+        return [whole / without for whole, without in pairs]
 
 
 def product_gflops(side: int, seconds: float) -> float:
@@ -163,7 +177,7 @@ def write_results(results: Results, path: pathlib.Path, **derived: Any) -> None:
     content = dataclasses.asdict(results)
     content |= {
         "peak_gflops": results.peak_gflops,
-        "agreement_ratio": results.agreement_ratio,
+        "agreement_ratios": results.agreement_ratios,
         **derived,
     }
     with written_atomically(path) as temporary:
@@ -209,7 +223,3 @@ def _seconds(times):
     if not times or min(times) <= 0:
         raise ValueError("times must be positive numbers")
     return times
-
-
-def _quartiles(values):
-    return Quartiles(*map(float, np.quantile(values, (0.25, 0.5, 0.75))))

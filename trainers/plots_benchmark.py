@@ -1,14 +1,14 @@
 """The picture of a benchmark: one panel for everything that was measured."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from trainers.benchmark_growth import fit_growths
-from trainers.benchmark_results import Quartiles, Results
+from trainers.benchmark_results import Quartiles, Results, quartiles
 from trainers.plots import COLORS, GREY, INK, STYLE, save
 
 # The name of its group, what it is, its length and spread.
@@ -41,6 +41,12 @@ def draw(results: Results, path: pathlib.Path) -> None:
             layout="constrained",
             squeeze=False,
         )
+        figure.suptitle(
+            f"{results.machine}; TensorFlow {results.versions['tensorflow']}; "
+            f"matrix product {results.peak_gflops:,.0f} GFLOP/s at best\n"
+            "use of the machine: GFLOP/s over those of a matrix product in turn",
+            x=0.01, ha="left", fontsize=9, color=GREY,
+        )  # fmt: skip
         figure.get_layout_engine().set(h_pad=0.12, w_pad=0.12)
         for axis in axes.flat[len(panels) :]:
             axis.set_axis_off()
@@ -55,9 +61,9 @@ def _draw_throughput(axis, found, _):
     _draw_bars(axis, [(m.name, m.action, m.images_per_second) for m in found])
 
 
-def _draw_share(axis, found, results):
-    axis.set_title("Use of the machine: % of the matrix-product peak")
-    _draw_bars(axis, _shares(found, results))
+def _draw_share(axis, found, _):
+    axis.set_title("Networks: use of the machine, %")
+    _draw_bars(axis, _shares(found))
 
 
 def _draw_memory(axis, found, _):
@@ -73,35 +79,41 @@ def _draw_memory(axis, found, _):
     _draw_bars(axis, bars)
 
 
-def _draw_convolutions(axis, found, results):
-    axis.set_title(f"Aide convolutions, batch {found[0].size}: % of the peak")
-    _draw_bars(axis, _shares(found, results))
-
-
-def _draw_agreement(axis, found, results):
-    axis.set_title(
-        f"Agreement units: ms per step, {results.agreement_ratio.median:.2f} "
-        "to 1"
-    )
-    bars = [
-        (m.name, m.action, Quartiles(*(1000 * seconds for seconds in m.time)))
-        for m in found
-    ]
-    _draw_bars(axis, bars)
+def _draw_convolutions(axis, found, _):
+    axis.set_title(f"Aide convolutions, batch {found[0].size}: use, %")
+    _draw_bars(axis, _shares(found))
 
 
 def _draw_pipeline(axis, found, _):
-    axis.set_title(f"Augmentations: images per second, batch {found[0].size}")
+    axis.set_title(f"Augmentation: images per second, batch {found[0].size}")
     _draw_bars(axis, [(m.name, m.action, m.images_per_second) for m in found])
 
 
-def _shares(found, results):
+def _draw_agreement(axis, found, results):
+    """Draws the ratio of each round, so that its noise is seen."""
+    axis.set_title("Agreement units: a step with over one without")
+    ratios = results.agreement_ratios
+    low, median, high = quartiles(ratios)
+    axis.axhspan(low, high, color=COLORS[0], alpha=0.15, linewidth=0)
+    axis.axhline(median, color=COLORS[0],
+                 label=f"{found[0].name}: {median:.2f} "
+                 f"({low:.2f} to {high:.2f})")  # fmt: skip
+    axis.plot(range(1, len(ratios) + 1), ratios, "o", color=INK, markersize=3)
+    axis.axhline(1, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+    axis.margins(y=0.25)
+    axis.grid(True, axis="y")
+    axis.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    axis.set_xlabel("round")
+    axis.legend()
+
+
+def _shares(found):
     for m in found:
-        share = results.share_of_peak(m)
-        yield m.name, m.action, Quartiles(*(100 * value for value in share))
+        share = Quartiles(*(100 * value for value in m.share_in_turn))
+        yield m.name, m.action, share
 
 
-def _draw_bars(axis: plt.Axes, bars: Sequence[Bar]) -> None:
+def _draw_bars(axis: plt.Axes, bars: Iterable[Bar]) -> None:
     """Draws horizontal bars with quartiles, one group for every name."""
     bars = list(bars)
     groups: dict[str, list[str]] = {}
@@ -118,21 +130,24 @@ def _draw_bars(axis: plt.Axes, bars: Sequence[Bar]) -> None:
                 place = list(groups).index(name) + thickness * shift
                 rows.append((place, value))
         _draw_label(axis, label, color, rows, 0.92 * thickness)
-    axis.set_yticks(range(len(groups)), groups)
+    axis.set_yticks(range(len(groups)), groups, fontsize=9)
     axis.invert_yaxis()
     axis.tick_params(axis="y", length=0)
     axis.set_xlim(0, 1.16 * axis.get_xlim()[1])
     axis.grid(True, axis="x")
     axis.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
     if len(labels) > 1:
-        axis.legend(loc="best")
+        axis.legend(
+            loc="upper left", bbox_to_anchor=(0, -0.08), ncols=len(labels)
+        )
 
 
 def _draw_label(axis, label, color, rows, thickness):
     places = [place for place, _ in rows]
     low, middle, high = np.array([value for _, value in rows]).T
+    spread = np.array((middle - low, high - middle))
     axis.barh(
-        places, middle, thickness, xerr=(middle - low, high - middle),
+        places, middle, thickness, xerr=np.where(spread > 0, spread, np.nan),
         label=label, color=color,
         error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
     )  # fmt: skip
@@ -159,6 +174,8 @@ def _draw_solver(axis, found, _):
                 label=f"{domain}: {action}",
             )
     _set_log_axes(axis, sorted({m.size for m in found}))
+    # Room for the legend.
+    axis.set_ylim(top=3 * axis.get_ylim()[1])
     axis.set_xlabel("batch")
     axis.legend(handlelength=2.8)
 

@@ -139,7 +139,7 @@ def test_the_file_says_what_computed_and_keeps_every_number(measured):
     assert content["settings"]["batch"] == 4
     assert set(content["growth"]) == {"batch", "iterations"}
     stored = read_results(measured[0] / "benchmark.json")
-    assert content["agreement_ratio"] == list(stored.agreement_ratio)
+    assert content["agreement_ratios"] == stored.agreement_ratios != []
     assert content["peak_gflops"] == stored.peak_gflops
     assert stored.products.keys() == {64, 128}
     train, inference, *_ = stored.measurements
@@ -167,7 +167,7 @@ def test_tables_show_every_part(measured):
         r"Matrix product, float32, best of several: [\d.,]+ at 64, ",
         r"\[1/7\] variants, encapnet_least: \d+ s\n",
         r"encapnet_least +train +4 +[\d,]+ +[\d,]+ to [\d,]+ +[\d,]+ +"
-        r"[\d.]+ +\d+% +[\d.]+ +[\d.]+\n",
+        r"[\d.]+ +\d+% +\d+% +[\d.]+ +[\d.]+\n",
         r"encapnet_least +train without +4 +[\d.,]+ +[\d.,]+ to [\d.,]+\n",
         r"ratio, round by round: [\d.]+, quartiles [\d.]+ to [\d.]+\)\n",
         r"7×7/2 4→8 on 16×16 +backward +2 ",
@@ -221,7 +221,11 @@ def test_figures_of_known_times():
     # The best product: 2·1000³ operations in 0.1 s, or 2·1024³ in 0.25 s.
     run = results(m)
     assert run.peak_gflops == pytest.approx(20.0)
-    assert run.share_of_peak(m) == pytest.approx((0.075, 0.1, 0.15))
+    assert run.share_of_peak(m) == pytest.approx(0.1)
+    # The middle one of those in turn: 2·1024³ in 0.5 s.
+    assert m.share_in_turn == pytest.approx(
+        [rate / (2e-9 * 1024**3 / 0.5) for rate in m.gflops]
+    )
     (row,) = csv_rows(run)
     assert row["ms"] == 3000.0
     assert row["share_of_peak"] == pytest.approx(0.1)
@@ -230,8 +234,9 @@ def test_figures_of_known_times():
     assert "of peak: over 20 GFLOP/s" in text
     alone = measurement()
     assert alone.gflops is alone.images_per_second is None
+    assert alone.share_in_turn is None
     assert run.share_of_peak(alone) is None
-    assert run.agreement_ratio is None
+    assert run.agreement_ratios == []
 
 
 def test_the_cost_of_units_is_a_ratio_within_rounds():
@@ -241,7 +246,8 @@ def test_the_cost_of_units_is_a_ratio_within_rounds():
     found = results(
         step(WITH_UNITS, 1.2, 24.0, 3.9), step(WITHOUT_UNITS, 1.0, 20.0, 3.0)
     )
-    assert found.agreement_ratio == pytest.approx((1.2, 1.2, 1.25))
+    assert found.agreement_ratios == pytest.approx([1.2, 1.2, 1.3])
+    assert "round by round: 1.20, quartiles 1.20 to 1.25)" in tables(found)
 
 
 def test_units_are_left_out_of_the_same_network(monkeypatch):
