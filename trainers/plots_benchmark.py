@@ -44,7 +44,7 @@ def draw(results: Results, path: pathlib.Path) -> None:
         figure.suptitle(
             f"{results.machine}; TensorFlow {results.versions['tensorflow']}; "
             f"matrix product {results.peak_gflops:,.0f} GFLOP/s at best\n"
-            "use of the machine: GFLOP/s over those of a matrix product in turn",
+            "use of the machine: GFLOP/s over a matrix product's, in turn",
             x=0.01, ha="left", fontsize=9, color=GREY,
         )  # fmt: skip
         figure.get_layout_engine().set(h_pad=0.12, w_pad=0.12)

@@ -543,12 +543,21 @@ def test_mistakes_are_refused_by_name(tmp_path, flag, message):
         run(flag, f"--out={tmp_path}", ask=pytest.fail)
 
 
-def test_a_network_that_does_not_fit_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("flag", "what"),
+    [
+        ("--variants=cnn_same_shape", "cnn_same_shape at batch 64"),
+        ("--parts=growth", "encapnet_small at batch 1024"),
+    ],
+)
+def test_a_network_that_does_not_fit_is_refused(
+    tmp_path, monkeypatch, flag, what
+):
     little = Memory(2**20, "on this machine")
     monkeypatch.setattr(benchmark_tasks, "available_memory", lambda: little)
-    message = "Received: cnn_same_shape at batch 64. It does not fit"
-    with pytest.raises(ValueError, match=message):
-        run("--variants=cnn_same_shape", f"--out={tmp_path}", ask=pytest.fail)
+    with pytest.raises(ValueError, match=f"Received: {what}. It does not fit"):
+        run(flag, f"--out={tmp_path / 'new'}", ask=pytest.fail)
+    assert not (tmp_path / "new").exists()
 
 
 def program(*arguments):
