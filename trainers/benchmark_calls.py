@@ -49,7 +49,7 @@ def in_turn(
         seconds * (len(contestants) + 1),
         least_rounds=_LEAST_ROUNDS,
     )
-    product_seconds = np.concatenate([spent[number] for number in products])
+    product_seconds = np.median([spent[n] for n in products], axis=0)
     return [
         Measurement(
             *key,

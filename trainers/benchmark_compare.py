@@ -7,6 +7,8 @@ from trainers.tables import aligned
 
 # Smaller changes of the median are not worth a look.
 _LEAST_CHANGE = 1.1
+# Of what only one run has.
+_NAMED = 5
 
 
 class Change(NamedTuple):
@@ -45,11 +47,11 @@ class Comparison(NamedTuple):
 def compare(base: Results, results: Results) -> Comparison:
     """Compares two runs, on one machine or two.
 
-    Times are taken in units of the matrix product that was timed in turn with
-    them, so that a slower or a busy machine is no slower software. Something
-    is slower when its median cost is more than 10% above the stored one and
-    the middle halves of both, from quartile to quartile, do not overlap;
-    faster the other way round.
+    Times are taken in units of the matrix product in the same round, so that
+    a slower or a busy machine is no slower software. Something is slower when
+    its median cost is more than 10% above the stored one and the middle halves
+    of both, from quartile to quartile, do not overlap; faster the other way
+    round.
 
     Args:
         base: The stored run.
@@ -107,7 +109,9 @@ def comparison_text(
         ("Not in the stored run", comparison.new),
     ):
         if keys:
-            lines.append(f"  {title}: {'; '.join(map(str, keys))}.")
+            named = "; ".join(map(str, keys[:_NAMED]))
+            more = f"; {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+            lines.append(f"  {title}: {named}{more}.")
     return "\n".join(lines)
 
 

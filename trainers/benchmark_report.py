@@ -64,8 +64,8 @@ def _networks(results, found):
     return (
         aligned(rows, "<<" + ">" * (len(heads) - 2))
         + f"\n  (of peak: over {results.peak_gflops:,.0f} GFLOP/s, the best "
-        "matrix product of the run; in turn: over the median of those in the "
-        "same rounds, which says more on a busy machine)"
+        "matrix product of the run; in turn: over one in the same round, "
+        "which says more on a busy machine)"
     )
 
 

@@ -53,8 +53,8 @@ class Measurement:
         name: What was timed: a network, a convolution, an augmentation, …
         action: What it did: train, inference, forward, …
         size: Images in a batch, or whatever grows.
-        seconds: Of each call.
-        product_seconds: Of the matrix products in the same rounds.
+        seconds: Of the call, round by round.
+        product_seconds: Of a matrix product in the same rounds.
         images: Images that one call takes, where it takes any.
         multiply_adds: Of one call, where they are counted.
         memory_bytes: What it took at most, where that was measured.
@@ -84,12 +84,11 @@ class Measurement:
 
     @property
     def cost(self) -> Quartiles:
-        """The time in units of a matrix product's, taken in turn.
+        """The time in units of a matrix product's, round by round.
 
         It changes little when the whole machine is slower or busy.
         """
-        product = float(np.median(self.product_seconds))
-        return Quartiles(*(seconds / product for seconds in self.time))
+        return quartiles(np.divide(self.seconds, self.product_seconds))
 
     @property
     def images_per_second(self) -> Quartiles | None:
@@ -104,10 +103,11 @@ class Measurement:
 
     @property
     def share_in_turn(self) -> Quartiles | None:
-        """The rate over that of a matrix product, taken in turn."""
-        product = float(np.median(self.product_seconds))
-        own = product_gflops(PRODUCT_SIDE, product)
-        return self.gflops and Quartiles(*(r / own for r in self.gflops))
+        """The rate over that of a matrix product, round by round."""
+        if self.multiply_adds is None:
+            return None
+        count = self.multiply_adds / PRODUCT_SIDE**3
+        return Quartiles(*(count / cost for cost in self.cost[::-1]))
 
     def _per_second(self, count):
         if count is None:
@@ -215,6 +215,8 @@ def as_measurement(fields: dict[str, Any]) -> Measurement:
     times = {
         name: _seconds(fields[name]) for name in ("seconds", "product_seconds")
     }
+    if len(times["seconds"]) != len(times["product_seconds"]):
+        raise ValueError("every round must have a matrix product")
     return Measurement(**(fields | times))
 
 

@@ -45,7 +45,8 @@ SMALL = LEAST | {"aide": "all"}
 
 
 def measurement(name="net", action="train", size=8, seconds=(1.0,), **fields):
-    fields = {"part": "variants", "product_seconds": (0.5,)} | fields
+    products = (0.5,) * len(seconds)
+    fields = {"part": "variants", "product_seconds": products} | fields
     return Measurement(
         name=name, action=action, size=size, seconds=seconds, **fields
     )
@@ -128,7 +129,7 @@ def test_every_part_is_measured_with_its_spread(measured):
     ]
     for m in found:
         assert len(m.seconds) >= 5
-        assert len(m.product_seconds) == 3 * len(m.seconds)
+        assert len(m.product_seconds) == len(m.seconds)
         assert m.time.low <= m.time.median <= m.time.high
 
 
@@ -211,20 +212,21 @@ def test_a_run_compared_with_itself_is_the_same(measured):
 
 def test_figures_of_known_times():
     m = measurement(
-        seconds=(4.0, 1.0, 2.0, 3.0, 5.0), product_seconds=(0.25, 0.5, 9.0),
+        seconds=(4.0, 1.0, 2.0, 3.0, 5.0),
+        product_seconds=(0.5, 0.25, 0.5, 0.5, 0.5),
         images=12, multiply_adds=3 * 10**9,
     )  # fmt: skip
     assert m.time == (2.0, 3.0, 4.0)
     assert m.images_per_second == (3.0, 4.0, 6.0)
     assert m.gflops == (1.5, 2.0, 3.0)
+    # Round by round: 8, 4, 4, 6, 10.
     assert m.cost == (4.0, 6.0, 8.0)
     # The best product: 2·1000³ operations in 0.1 s, or 2·1024³ in 0.25 s.
     run = results(m)
     assert run.peak_gflops == pytest.approx(20.0)
     assert run.share_of_peak(m) == pytest.approx(0.1)
-    # The middle one of those in turn: 2·1024³ in 0.5 s.
     assert m.share_in_turn == pytest.approx(
-        [rate / (2e-9 * 1024**3 / 0.5) for rate in m.gflops]
+        [3 * 10**9 / 1024**3 / cost for cost in (8, 6, 4)]
     )
     (row,) = csv_rows(run)
     assert row["ms"] == 3000.0
@@ -415,6 +417,23 @@ def test_what_only_one_run_measured_is_named():
     assert "Not in the stored run: variants: added, train, 8." in text
 
 
+def test_a_busy_round_is_no_slower_software():
+    """The last three rounds take four times as long, everything in them."""
+    base = results(measurement(seconds=STEADY, product_seconds=STEADY))
+    busy = tuple(s * f for s, f in zip(STEADY, (1, 1, 4, 4, 4), strict=True))
+    later = results(measurement(seconds=busy, product_seconds=busy))
+    (change,) = compare(base, later).changes
+    assert change.ratio == pytest.approx(1)
+
+
+def test_few_of_many_are_named():
+    base = results(*(measurement(f"net{n}") for n in range(9)))
+    later = results(measurement("net0"))
+    text = comparison_text(base, later, compare(base, later))
+    assert "net5, train, 8; 3 more." in text
+    assert "net6" not in text
+
+
 def test_runs_with_nothing_in_common_are_refused():
     base = results(measurement("one"))
     with pytest.raises(ValueError, match="Received: 1 other measurements"):
@@ -515,6 +534,9 @@ def test_trouble_while_measuring_is_an_answer():
         ' "products": {"8": [1]}, "measurements": [{"part": "solver"}]}',
         '{"machine": "m", "versions": {}, "settings": {}, "load_per_core": 0,'
         ' "products": {"8": [-1]}, "measurements": []}',
+        '{"machine": "m", "versions": {}, "settings": {}, "load_per_core": 0,'
+        ' "products": {"8": [1]}, "measurements": [{"part": "solver",'
+        ' "seconds": [1, 2], "product_seconds": [1]}]}',
     ],
 )
 def test_a_damaged_file_is_refused_before_anything_is_measured(tmp_path, text):
