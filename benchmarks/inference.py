@@ -20,7 +20,6 @@ import numpy as np
 
 from export.conversion import convert, file_name
 from export.inference import inference
-from export.latency import interleaved_seconds
 from export.predictors import (
     KerasPredictor,
     LiteRTPredictor,
@@ -31,6 +30,7 @@ from trainers.recipe import make_recipe
 from trainers.run_folder import RunFolder
 from trainers.runs import Run
 from trainers.tables import aligned
+from trainers.timing import interleaved_seconds
 
 VARIANTS = ("encapnet_small", "encapnet14_authors_master")
 SHAPE = (32, 32, 3)

@@ -10,7 +10,6 @@ import tensorflow as tf
 from encapnet_tf.checks import check_choice
 from export.conversion import QUANTIZATIONS, convert, file_name
 from export.inference import inference
-from export.latency import interleaved_seconds
 from export.model_card import WrittenFormat, model_card
 from export.parity import TOLERANCE, check_parity, scores_of
 from export.predictors import (
@@ -24,6 +23,7 @@ from export.servable import Servable
 from export.versions import write_version
 from export.warmup import write_warmup
 from trainers.runs import load_run
+from trainers.timing import interleaved_seconds
 
 FORMATS = ("saved_model", "tflite")
 _SAVED_MODEL = "saved_model.pb"

@@ -3,8 +3,10 @@
 import ast
 import graphlib
 import importlib.util
+import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -130,3 +132,54 @@ def test_another_backend_is_refused(backend):
     result = run("import encapnet_tf", KERAS_BACKEND=backend)
     assert result.returncode == 1
     assert f"Received: Keras on {backend}" in result.stderr
+
+
+IMPORT = """
+import json, logging, os, random, sys, threading, time, warnings
+import keras, numpy, tensorflow
+from absl import flags
+
+def state():
+    return [
+        dict(os.environ), os.getcwd(), sys.path, threading.active_count(),
+        random.getstate(), str(numpy.random.get_state()), sorted(flags.FLAGS),
+        str(warnings.filters), str(logging.root.handlers), logging.root.level,
+        keras.config.floatx(), keras.config.dtype_policy().name,
+        keras.config.image_data_format(),
+    ]
+
+before = state()
+print("imported", file=sys.stderr, flush=True)
+start = time.perf_counter()
+import encapnet_tf
+seconds = time.perf_counter() - start
+changed = [one for one, other in zip(before, state()) if one != other]
+# Refused once TensorFlow has started.
+tensorflow.config.threading.set_intra_op_parallelism_threads(1)
+cpu = tensorflow.config.list_physical_devices("CPU")[0]
+tensorflow.config.set_logical_device_configuration(
+    cpu, [tensorflow.config.LogicalDeviceConfiguration()] * 2
+)
+print(json.dumps({"seconds": seconds, "changed": changed}))
+"""
+
+
+@pytest.mark.slow
+def test_importing_the_library_is_quick_and_changes_nothing(tmp_path):
+    """Beyond the imports of TensorFlow and Keras; the median of three."""
+    seconds = []
+    for _ in range(3):
+        result = subprocess.run(
+            [sys.executable, "-c", IMPORT],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+        answer = json.loads(result.stdout)
+        assert answer["changed"] == []
+        assert result.stderr.endswith("imported\n")
+        assert list(tmp_path.iterdir()) == []
+        seconds.append(answer["seconds"])
+    assert statistics.median(seconds) < 1

@@ -123,12 +123,17 @@ def _summarise(loop, model):
         "seed": recipe.seed,
         "class_names": list(dataset.class_names),
         "image_shape": list(dataset.image_shape),
-        "versions": {
-            "encapnet_tf": encapnet_tf.__version__,
-            "tensorflow": tf.__version__,
-            "keras": keras.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Returns what computes, by name, with its version."""
+    return {
+        "encapnet_tf": encapnet_tf.__version__,
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "python": platform.python_version(),
     }
 
 

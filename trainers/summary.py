@@ -107,14 +107,18 @@ def parse_shape(sides: list[str]) -> tuple[int, ...]:
         ) from None
 
 
+def fits(cost: StepCost, memory: Memory) -> bool:
+    """Whether a step finds enough memory."""
+    return cost.memory_bytes <= _SHARE_TO_USE * memory.free_bytes
+
+
 def verdict(model: keras.Model, cost: StepCost, memory: Memory) -> str:
     """Says whether the step fits, and if not, what does."""
-    free = int(memory.free_bytes * _SHARE_TO_USE)
     need = f"about {gib(cost.memory_bytes)}"
     there = f"{gib(memory.free_bytes)} free {memory.place}"
-    if cost.memory_bytes <= free:
+    if fits(cost, memory):
         return f"It fits: a step takes {need}; {there}."
-    size, smaller = _largest_batch(model, cost, free)
+    size, smaller = _largest_batch(model, cost, memory)
     advice = (
         f"The largest power-of-two batch that fits is {size} "
         f"({gib(smaller.memory_bytes)})."
@@ -124,16 +128,17 @@ def verdict(model: keras.Model, cost: StepCost, memory: Memory) -> str:
     return f"It does not fit: a step takes {need}; {there}. {advice}"
 
 
-def _largest_batch(model, cost, free):
+def _largest_batch(model, cost, memory):
     """Shrinks the batch in proportion, then by halves until it fits.
 
     In proportion it is never too small: part of the memory stays as it is.
     """
-    guess = int(cost.batch_size * free / cost.memory_bytes)
+    usable = _SHARE_TO_USE * memory.free_bytes
+    guess = int(cost.batch_size * usable / cost.memory_bytes)
     size = 1 << guess.bit_length() >> 1
     while size:
         smaller = step_cost(model, size)
-        if smaller.memory_bytes <= free:
+        if fits(smaller, memory):
             return size, smaller
         size //= 2
     return 0, cost

@@ -1,5 +1,6 @@
-"""How long models take to answer, side by side."""
+"""How long calls take, side by side."""
 
+import random
 import time
 from collections.abc import Callable
 
@@ -7,13 +8,20 @@ import numpy as np
 
 
 def interleaved_seconds(
-    calls: dict[str, Callable[[], object]], seconds: float
+    calls: dict[str, Callable[[], object]],
+    seconds: float,
+    *,
+    least_rounds: int = 3,
 ) -> dict[str, np.ndarray]:
     """Times calls in turn, so that a busy moment hits all of them.
 
+    Each round has an order of its own: what a call leaves in the caches is
+    not always to the harm of the same other one.
+
     Args:
         calls: What to time, by name.
-        seconds: About how long to take in all, three rounds at least.
+        seconds: About how long to take in all.
+        least_rounds: Rounds to make even when the time is over.
 
     Returns:
         The times of each, in seconds.
@@ -21,10 +29,14 @@ def interleaved_seconds(
     for call in calls.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in calls}
+    order, chance = list(calls), random.Random(0)
     end = time.perf_counter() + seconds
-    while len(times[next(iter(times))]) < 3 or time.perf_counter() < end:
-        for name, call in calls.items():
+    rounds = 0
+    while rounds < least_rounds or time.perf_counter() < end:
+        chance.shuffle(order)
+        for name in order:
             start = time.perf_counter()
-            call()
+            calls[name]()
             times[name].append(time.perf_counter() - start)
+        rounds += 1
     return {name: np.array(values) for name, values in times.items()}
