@@ -13,6 +13,8 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2
 from tensorflow.python.framework import convert_to_constants
 
+from encapnet_tf.ops.placement import for_use_elsewhere
+
 # From a tensor to tensors by name.
 Inference = Callable[[tf.Tensor], dict[str, tf.Tensor]]
 
@@ -31,7 +33,8 @@ def freeze(function: Inference, spec: tf.TensorSpec) -> Inference:
         A function without variables.
     """
     traced = tf.function(function, input_signature=[spec], jit_compile=False)
-    concrete = traced.get_concrete_function()
+    with for_use_elsewhere():
+        concrete = traced.get_concrete_function()
     names = sorted(concrete.structured_outputs)
     frozen = convert_to_constants.convert_variables_to_constants_v2(concrete)
     ends = [tensor.name for tensor in frozen.outputs]
