@@ -93,15 +93,17 @@ class _Rows:
         gradients = []
         for kernel_row in range(self._size):
             met, results = self._meetings(kernel_row)
-            if results:
-                gradient = tf.matmul(
+            if not results:
+                shape = (self._size * self._inputs, self._filters)
+                gradients.append(tf.zeros(shape, windows[0].dtype))
+                continue
+            gradients.append(
+                tf.matmul(
                     tf.concat([windows[row] for row in met], axis=0),
                     tf.concat([upstream[row] for row in results], axis=0),
                     transpose_a=True,
                 )
-            else:
-                gradient = tf.zeros_like(gradients[0])
-            gradients.append(gradient)
+            )
         shape = (self._size, self._size, self._inputs, self._filters)
         return tf.reshape(tf.stack(gradients), shape)
 

@@ -6,9 +6,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from encapnet_tf.ops import at_least_float32, length, squash
+from encapnet_tf.ops.squash import squash_maps
 from tests import golden_files, reference
 
 DIRECTION = np.array([0.6, 0.8])
+
+
+def squash_one(vector):
+    return squash_maps(vector, 1)
+
+
+both_forms = pytest.mark.parametrize("form", [squash, squash_one])
 
 
 def value_and_gradient(function, x, upstream):
@@ -20,23 +28,23 @@ def value_and_gradient(function, x, upstream):
     return [np.asarray(tf.cast(t, tf.float64)) for t in (y, gradient)]
 
 
+@both_forms
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [("float32", 2e-5), ("float64", 1e-9)]
 )
-def test_squash_is_the_authors(dtype, tolerance):
+def test_squash_is_the_authors(dtype, tolerance, form):
     content, _ = golden_files.load("squash_d2")
     v = tf.constant(content["in/v"], dtype)
-    np.testing.assert_allclose(squash(v), content["out/v"], atol=tolerance)
+    np.testing.assert_allclose(form(v), content["out/v"], atol=tolerance)
 
 
+@both_forms
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("size", [0.0, 1e-20, 1e-9, 0.3, 1.0, 7.0, 1e9, 1e20])
-def test_squash_and_its_gradient_are_right_at_every_size(size, dtype):
+def test_squash_and_its_gradient_are_right_at_every_size(size, dtype, form):
     s = size * DIRECTION
     upstream = np.array([1.3, -0.4])
-    value, gradient = value_and_gradient(
-        squash, tf.constant(s, dtype), upstream
-    )
+    value, gradient = value_and_gradient(form, tf.constant(s, dtype), upstream)
     np.testing.assert_allclose(
         value, reference.squash(s), rtol=1e-6, atol=1e-36
     )
@@ -49,14 +57,15 @@ def test_squash_and_its_gradient_are_right_at_every_size(size, dtype):
     )
 
 
+@both_forms
 @pytest.mark.parametrize("size", [0.0, 1e-20, 1.0, 3e4])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_squash_of_narrow_types_is_computed_in_float32(dtype, size):
+def test_squash_of_narrow_types_is_computed_in_float32(dtype, size, form):
     s = tf.constant(size * DIRECTION, dtype)
     exact = tf.cast(s, tf.float64).numpy()
     upstream = np.array([1.0, -0.5])
-    value, gradient = value_and_gradient(squash, s, upstream)
-    assert squash(s).dtype == s.dtype
+    value, gradient = value_and_gradient(form, s, upstream)
+    assert form(s).dtype == s.dtype
     precision = 2**-8 if dtype == "bfloat16" else 2**-11
     np.testing.assert_allclose(
         value, reference.squash(exact), rtol=precision, atol=1e-7
@@ -69,8 +78,9 @@ def test_squash_of_narrow_types_is_computed_in_float32(dtype, size):
     )
 
 
-def test_gradient_of_squash_at_zero_is_zero():
-    _, gradient = value_and_gradient(squash, tf.zeros((2, 3)), np.ones((2, 3)))
+@both_forms
+def test_gradient_of_squash_at_zero_is_zero(form):
+    _, gradient = value_and_gradient(form, tf.zeros((2, 3)), np.ones((2, 3)))
     np.testing.assert_array_equal(gradient, 0)
 
 
@@ -84,6 +94,26 @@ def test_squash_along_another_axis(axis):
     s = np.random.default_rng(0).normal(size=(3, 4, 5))
     expected = np.moveaxis(reference.squash(np.moveaxis(s, axis, -1)), -1, axis)
     np.testing.assert_allclose(squash(s, axis=axis), expected, atol=1e-12)
+
+
+def test_capsules_side_by_side_are_squashed_one_by_one():
+    rng = np.random.default_rng(0)
+    shape = (2, 3, 3, 4, 5)
+    # Neighbours as different as can be: none may reach another.
+    sizes = np.array([0, 1e-9, 1.0, 1e15])[:, None]
+    capsules = (rng.normal(size=shape) * sizes).astype("float32")
+    upstream = rng.normal(size=shape)
+
+    def side_by_side(values):
+        maps = tf.reshape(values, (2, 3, 3, 20))
+        return tf.reshape(squash_maps(maps, 4), shape)
+
+    for ours, expected in zip(
+        value_and_gradient(side_by_side, capsules, upstream),
+        value_and_gradient(squash, capsules, upstream),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-21)
 
 
 def test_squash_gradient_equals_the_finite_difference():
