@@ -90,11 +90,12 @@ def factored_em_routing(
 ) -> EMRouting:
     """Routes the votes u W + bias as `em_routing` does.
 
-    A Gaussian takes of the votes v̂ only weighted sums of (v̂, v̂², 1), and its
-    log density is linear in these three. They in turn are linear in the
-    products of two entries of (1, u), which are the features here. In float32
-    such a variance is good to a millionth of the votes' mean square, which is
-    the narrowest that a cluster gets.
+    A Gaussian takes of the votes v̂ only weighted sums of (1, v̂, v̂²), and its
+    log density is linear in these three. They in turn are linear in 1, δ and
+    the products of two entries of δ = u − ū_c, which are the features here. As
+    δ has no mean in its channel, float32 loses nothing to votes that are far
+    from zero: a variance is good to a millionth of the spread of all votes,
+    which is the narrowest that a cluster gets.
 
     Args:
         lower: u `(B, C, P, D)`: C capsule channels of P places.
@@ -109,11 +110,14 @@ def factored_em_routing(
         An `EMRouting`.
     """
     check_positive(num_iterations=num_iterations)
-    linear = _with_one(lower)
-    features = _products(linear)
-    statistics = _Statistics(_weights(kernel, bias, linear.dtype))
+    lower = at_least_float32(lower)
+    # What comes out does not depend on the centres, nor does its gradient.
+    centres = tf.stop_gradient(tf.reduce_mean(lower, axis=2, keepdims=True))
+    lower -= centres
+    features = tf.concat((_with_one(lower), _products(lower)), axis=-1)
+    statistics = _Statistics(kernel, bias, centres)
     activations, beta_v, beta_a = (
-        tf.cast(value, linear.dtype) for value in (activations, beta_v, beta_a)
+        tf.cast(value, lower.dtype) for value in (activations, beta_v, beta_a)
     )
     gains = tf.reshape(activations, (-1, *features.shape[1:3]))
     moments = _same_moments(features * gains[..., None]) / bias.shape[1]
@@ -197,41 +201,68 @@ class _Mapping:
 
 
 class _Statistics:
-    """What EM takes of votes, from and to the products of (1, u).
+    """What EM takes of votes, from and to the features (1, δ, φ(δ)).
+
+    A vote is W_c δ + m, with m = W_c ū_c + bias, the mean of its channel's.
+    Inside, M goes first and B last but one, for products with W.
 
     Args:
-        weights: Of the votes on (1, u), `(M, E, C, D + 1)`.
+        kernel: W `(D, C, M, E)`.
+        bias: `(C, M, E)`.
+        centres: ū `(B, C, 1, D)`.
     """
 
-    def __init__(self, weights):
-        products = _products(weights)
-        self._votes, self._squares = _Mapping(weights), _Mapping(products)
-        self._size = weights.shape[-1]
-        self._num_others = products.shape[-1] - self._size
-        # The first products are 1·1 and 1·u, the latter times √2.
-        scale = [1.0] + [math.sqrt(0.5)] * (self._size - 1)
-        self._scale = tf.constant(scale, weights.dtype)[:, None]
+    def __init__(self, kernel, bias, centres):
+        kernel, bias = (tf.cast(t, centres.dtype) for t in (kernel, bias))
+        self._size = kernel.shape[0]
+        self._kernel = tf.transpose(kernel, (2, 1, 0, 3))
+        self._squares = _Mapping(_products(tf.transpose(kernel, (2, 3, 1, 0))))
+        self._means = (
+            tf.matmul(tf.transpose(centres, (2, 1, 0, 3)), self._kernel)
+            + tf.transpose(bias, (1, 0, 2))[:, :, None]
+        )
 
     def fit(self, moments):
-        """Means `(B, M, E)`, variances and masses `(B, M)` of the votes."""
-        linear = moments[:, :, : self._size] * self._scale
-        masses = tf.reduce_sum(linear[:, :, 0], axis=1)[..., None]
-        means = tf.math.divide_no_nan(self._votes.sum(linear), masses)
-        squares = tf.math.divide_no_nan(self._squares.sum(moments), masses)
-        masses = tf.broadcast_to(masses[..., 0], tf.shape(means)[:2])
-        return means, squares - tf.square(means), masses
+        """Means and variances `(B, M, E)` and masses `(B, M)` of the votes."""
+        sizes = (1, self._size, moments.shape[2] - self._size - 1)
+        masses, sums, squares = tf.split(moments, sizes, axis=2)
+        masses = tf.transpose(masses, (3, 1, 0, 2))
+        sums = tf.matmul(tf.transpose(sums, (3, 1, 0, 2)), self._kernel)
+        total = tf.reduce_sum(masses, axis=1)
+        means = tf.reduce_sum(sums + masses * self._means, axis=1)
+        means = tf.math.divide_no_nan(means, total)
+        offsets = self._means - means[:, None]
+        # Σ (v̂ − μ)² = Σ (W_c δ)² + Σ (m − μ) (2 W_c δ + m − μ)
+        variances = tf.transpose(self._squares.sum(squares), (1, 0, 2))
+        variances += tf.reduce_sum(
+            offsets * (2 * sums + masses * offsets), axis=1
+        )
+        variances = tf.math.divide_no_nan(variances, total)
+        total = tf.broadcast_to(total, tf.shape(means[..., :1]))
+        means, variances, total = (
+            tf.transpose(t, (1, 0, 2)) for t in (means, variances, total)
+        )
+        return means, variances, total[..., 0]
 
     def log_densities(self, means, variances, log_activations):
         """Queries for log a + log N(v̂; μ, σ) + constant, `(B, C, F, M)`."""
         precisions = 1 / variances
-        constants = log_activations - 0.5 * tf.reduce_sum(
-            tf.square(means) * precisions + tf.math.log(variances), axis=-1
+        means, scale = (
+            tf.transpose(t, (1, 0, 2))[:, None] for t in (means, precisions)
         )
-        linear = self._votes.queries(means * precisions)
-        first = tf.one_hot([0], self._size, axis=0, dtype=linear.dtype)
-        linear += first * constants[:, None, None]
-        linear = tf.pad(
-            linear * self._scale,
-            [[0, 0], [0, 0], [0, self._num_others], [0, 0]],
+        offsets = self._means - means
+        scaled = -offsets * scale
+        linear = tf.matmul(scaled, self._kernel, transpose_b=True)
+        constant = 0.5 * tf.reduce_sum(offsets * scaled, -1, keepdims=True)
+        constant = tf.transpose(constant, (2, 1, 3, 0))
+        constant += (
+            log_activations - 0.5 * tf.reduce_sum(tf.math.log(variances), -1)
+        )[:, None, None]
+        return tf.concat(
+            (
+                constant,
+                tf.transpose(linear, (2, 1, 3, 0)),
+                self._squares.queries(-0.5 * precisions),
+            ),
+            axis=2,
         )
-        return self._squares.queries(-0.5 * precisions) + linear
