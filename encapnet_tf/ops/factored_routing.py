@@ -111,16 +111,15 @@ def factored_em_routing(
     """
     check_positive(num_iterations=num_iterations)
     lower = at_least_float32(lower)
-    # What comes out does not depend on the centres, nor does its gradient.
-    centres = tf.stop_gradient(tf.reduce_mean(lower, axis=2, keepdims=True))
-    lower -= centres
-    features = tf.concat((_with_one(lower), _products(lower)), axis=-1)
-    statistics = _Statistics(kernel, bias, centres)
     activations, beta_v, beta_a = (
         tf.cast(value, lower.dtype) for value in (activations, beta_v, beta_a)
     )
-    gains = tf.reshape(activations, (-1, *features.shape[1:3]))
-    moments = _same_moments(features * gains[..., None]) / bias.shape[1]
+    gains = tf.reshape(activations, (-1, *lower.shape[1:3], 1))
+    centres = _weighted_mean(lower, gains, axis=2)
+    lower -= centres
+    features = tf.concat((_with_one(lower), _products(lower)), axis=-1)
+    moments = _same_moments(features * gains) / bias.shape[1]
+    statistics = _Statistics(kernel, bias, centres, moments[:, :, :1])
     for iteration in range(num_iterations):
         means, variances, masses = statistics.fit(moments)
         if iteration == 0:
@@ -133,9 +132,16 @@ def factored_em_routing(
                 features,
                 statistics.log_densities(means, variances, log_activations),
                 softmax_over="higher",
-                gains=gains,
+                gains=gains[..., 0],
             )
-    return EMRouting(means, tf.sigmoid(scores))
+    return EMRouting(statistics.origin + means, tf.sigmoid(scores))
+
+
+def _weighted_mean(values, weights, axis):
+    """A mean to measure from: EM gives the same, and gradients, for any."""
+    total = tf.reduce_sum(values * weights, axis, keepdims=True)
+    weight = tf.reduce_sum(weights, axis, keepdims=True)
+    return tf.stop_gradient(tf.math.divide_no_nan(total, weight))
 
 
 def _with_one(lower):
@@ -203,66 +209,78 @@ class _Mapping:
 class _Statistics:
     """What EM takes of votes, from and to the features (1, δ, φ(δ)).
 
-    A vote is W_c δ + m, with m = W_c ū_c + bias, the mean of its channel's.
-    Inside, M goes first and B last but one, for products with W.
+    A vote is W_c δ + m, with m = W_c ū_c + bias the mean of its channel. All
+    means are measured from an origin amid the votes of an image for a higher
+    capsule. Inside, M goes first and B last but one, for products with W.
 
     Args:
         kernel: W `(D, C, M, E)`.
         bias: `(C, M, E)`.
         centres: ū `(B, C, 1, D)`.
+        masses: The channels' weights in the origin, `(B, C, 1, 1)`.
+
+    Attributes:
+        origin: `(B, M, E)`.
     """
 
-    def __init__(self, kernel, bias, centres):
+    def __init__(self, kernel, bias, centres, masses):
         kernel, bias = (tf.cast(t, centres.dtype) for t in (kernel, bias))
         self._size = kernel.shape[0]
         self._kernel = tf.transpose(kernel, (2, 1, 0, 3))
         self._squares = _Mapping(_products(tf.transpose(kernel, (2, 3, 1, 0))))
-        self._means = (
-            tf.matmul(tf.transpose(centres, (2, 1, 0, 3)), self._kernel)
-            + tf.transpose(bias, (1, 0, 2))[:, :, None]
-        )
+        means = tf.matmul(tf.transpose(centres, (2, 1, 0, 3)), self._kernel)
+        means += tf.transpose(bias, (1, 0, 2))[:, :, None]
+        origin = _weighted_mean(means, _higher_first(masses), axis=1)
+        self._means = means - origin
+        self.origin = _swap(origin[:, 0])
 
     def fit(self, moments):
         """Means and variances `(B, M, E)` and masses `(B, M)` of the votes."""
         sizes = (1, self._size, moments.shape[2] - self._size - 1)
         masses, sums, squares = tf.split(moments, sizes, axis=2)
-        masses = tf.transpose(masses, (3, 1, 0, 2))
-        sums = tf.matmul(tf.transpose(sums, (3, 1, 0, 2)), self._kernel)
+        masses = _higher_first(masses)
+        sums = tf.matmul(_higher_first(sums), self._kernel)
         total = tf.reduce_sum(masses, axis=1)
         means = tf.reduce_sum(sums + masses * self._means, axis=1)
         means = tf.math.divide_no_nan(means, total)
-        offsets = self._means - means[:, None]
         # Σ (v̂ − μ)² = Σ (W_c δ)² + Σ (m − μ) (2 W_c δ + m − μ)
-        variances = tf.transpose(self._squares.sum(squares), (1, 0, 2))
-        variances += tf.reduce_sum(
+        offsets = self._means - means[:, None]
+        squares = _swap(self._squares.sum(squares)) + tf.reduce_sum(
             offsets * (2 * sums + masses * offsets), axis=1
         )
-        variances = tf.math.divide_no_nan(variances, total)
+        variances = tf.math.divide_no_nan(squares, total)
         total = tf.broadcast_to(total, tf.shape(means[..., :1]))
-        means, variances, total = (
-            tf.transpose(t, (1, 0, 2)) for t in (means, variances, total)
-        )
-        return means, variances, total[..., 0]
+        return _swap(means), _swap(variances), _swap(total)[..., 0]
 
     def log_densities(self, means, variances, log_activations):
         """Queries for log a + log N(v̂; μ, σ) + constant, `(B, C, F, M)`."""
         precisions = 1 / variances
-        means, scale = (
-            tf.transpose(t, (1, 0, 2))[:, None] for t in (means, precisions)
-        )
-        offsets = self._means - means
-        scaled = -offsets * scale
+        offsets = self._means - _swap(means)[:, None]
+        scaled = offsets * _swap(precisions)[:, None]
         linear = tf.matmul(scaled, self._kernel, transpose_b=True)
-        constant = 0.5 * tf.reduce_sum(offsets * scaled, -1, keepdims=True)
-        constant = tf.transpose(constant, (2, 1, 3, 0))
-        constant += (
-            log_activations - 0.5 * tf.reduce_sum(tf.math.log(variances), -1)
-        )[:, None, None]
+        distances = tf.reduce_sum(offsets * scaled, axis=-1, keepdims=True)
+        widths = 0.5 * tf.reduce_sum(tf.math.log(variances), axis=-1)
+        constant = (log_activations - widths)[:, None, None]
         return tf.concat(
             (
-                constant,
-                tf.transpose(linear, (2, 1, 3, 0)),
+                constant - 0.5 * _higher_last(distances),
+                -_higher_last(linear),
                 self._squares.queries(-0.5 * precisions),
             ),
             axis=2,
         )
+
+
+def _swap(values):
+    """`(B, M, …)` to `(M, B, …)`, or back."""
+    return tf.transpose(values, (1, 0, 2))
+
+
+def _higher_first(moments):
+    """`(B, C, F, M)` to `(M, C, B, F)`."""
+    return tf.transpose(moments, (3, 1, 0, 2))
+
+
+def _higher_last(queries):
+    """`(M, C, B, F)` to `(B, C, F, M)`."""
+    return tf.transpose(queries, (2, 1, 3, 0))

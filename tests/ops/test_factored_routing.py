@@ -140,6 +140,26 @@ def test_em_in_float32_is_close():
     assert_same(ours, with_gradients(plain_em, inputs), relative=1e-4)
 
 
+COMMON_MEAN = {
+    "of the bias": (LOWER, KERNEL, BIAS + 60),
+    "of the capsules": (LOWER + 60, KERNEL[:, :1] + 0.01 * KERNEL, BIAS),
+}
+
+
+@pytest.mark.usefixtures("images")
+@pytest.mark.parametrize("case", COMMON_MEAN)
+def test_em_in_float32_takes_votes_with_a_large_common_mean(case):
+    rounded = in_float32((*COMMON_MEAN[case], *EM_INPUTS))
+    inputs = [tf.cast(tensor, tf.float64) for tensor in rounded]
+    votes = votes_of(*inputs[:3])
+    means = tf.abs(tf.reduce_mean(votes, axis=1))
+    assert np.median(means / tf.math.reduce_std(votes, axis=1)) > 30
+    ours = with_gradients(em, rounded)
+    theirs = with_gradients(plain_em, inputs)
+    assert_same(ours[:2], theirs[:2], relative=1e-5)
+    assert_same(ours[2:], theirs[2:], relative=1e-4)
+
+
 def test_a_capsule_with_a_single_vote_is_close_in_float32():
     """Its variance is 0, which sums of squares in float32 do not give."""
     activations = tf.constant(np.eye(1, C * P, 5) * 4 + 0.01)
