@@ -147,10 +147,12 @@ def make_peer(variant, model, images, memory_format):
 def check(variant, model, images, peer_scores):
     """Refuses a peer whose scores differ; returns the largest difference."""
     ours = model(images, training=False), model(images, training=True)
-    difference = max(
+    differences = [
         np.abs(our - their).max() / np.abs(our).max()
         for our, their in zip(map(np.asarray, ours), peer_scores, strict=True)
-    )
+    ]
+    # Unlike Python's, NumPy's maximum does not pass over NaN.
+    difference = np.max(differences)
     if not difference <= TOLERANCE:
         raise ValueError(
             f"The peer of {variant} must compute our scores within "
@@ -231,15 +233,38 @@ def set_threads(threads):
     torch.set_num_interop_threads(threads)
 
 
-def main():
+def parse(arguments=None):
+    """Reads the command line; refuses what could not be timed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--variants", default=",".join(DEFAULT_VARIANTS), help="by commas")
+    add("--batch", type=int, default=64, help="images of a step")
+    add("--routed_batch", type=int, default=4, help="the same for CapNet")
+    add("--repeats", type=int, default=10, help="turns of each side, 2 or more")
+    add("--threads", type=int, default=os.cpu_count(), help="of each side")
+    options = parser.parse_args(arguments)
+    options.variants = options.variants.split(",")
+    unknown = set(options.variants) - set(DEFAULT_VARIANTS)
+    if unknown:
+        parser.error(
+            f"--variants must be of {', '.join(DEFAULT_VARIANTS)}. "
+            f"Received: {', '.join(sorted(unknown))}."
+        )
+    numbers = (options.batch, options.routed_batch, options.threads)
+    if min(numbers) < 1 or options.repeats < 2:
+        parser.error(
+            "--batch, --routed_batch and --threads must be 1 or more and "
+            f"--repeats 2 or more. Received: {numbers} and {options.repeats}."
+        )
+    return options
+
+
+def main(arguments=None):
     """Prints a table, or that torch is missing."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--variants", default=",".join(DEFAULT_VARIANTS))
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--routed_batch", type=int, default=4)
-    parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    options = parser.parse_args()
+    options = parse(arguments)
     if importlib.util.find_spec("torch") is None:
         print("skipped: torch is not installed (pip install torch==2.13.0)")
         return
@@ -252,7 +277,7 @@ def main():
         f"{'variant':26}{'batch':>6}  {'':6}{'ours':>24}{'PyTorch':>24}"
         f"{'ratio':>7}{'difference':>11}  peer's memory format"
     )
-    for variant in options.variants.split(","):
+    for variant in options.variants:
         routed = _routed(variant)
         batch = options.routed_batch if routed else options.batch
         compare(variant, batch, options.repeats)

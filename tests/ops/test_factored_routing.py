@@ -1,7 +1,9 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from encapnet_tf import create_model, losses, ops
 from encapnet_tf.ops import (
     dynamic_routing,
     em_routing,
@@ -9,6 +11,7 @@ from encapnet_tf.ops import (
     factored_em_routing,
     routed_moments,
 )
+from tests.conformance import VARIANT_OVERRIDES
 
 B, C, P, D, M, E = 2, 3, 4, 2, 5, 4
 
@@ -40,9 +43,10 @@ def votes_of(lower, kernel, bias):
 
 
 def plain_dynamic(lower, kernel, bias, *logits, **arguments):
-    logits = logits[0] if logits else None
+    if logits:
+        arguments["logits"] = logits[0]
     votes = votes_of(lower, kernel, bias)
-    return dynamic_routing(votes, logits=logits, **arguments).capsules
+    return dynamic_routing(votes, **arguments).capsules
 
 
 def dynamic(lower, kernel, bias, *logits, **arguments):
@@ -119,6 +123,55 @@ def test_em_is_the_plain_form(num_iterations, size):
     )
 
 
+@pytest.fixture
+def float64():
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("float64")
+    yield
+    keras.config.set_dtype_policy(before)
+
+
+def learning_weights(model):
+    """All but the biases that batch norms take off: they learn nothing."""
+    weights = model.trainable_variables
+    return [w for w in weights if not w.path.endswith("_conv/bias")]
+
+
+def network_with_gradients(model):
+    images = uniform(4, *model.input_shape[1:])
+    with tf.GradientTape() as tape:
+        scores = model(images, training=True)
+        loss = losses.MarginLoss()(tf.range(4), scores)
+    return [scores, *tape.gradient(loss, learning_weights(model))]
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(
+    "num_steps", [0, pytest.param(10, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("variant", ["capnet_dynamic", "capnet_em"])
+def test_a_network_learns_as_by_the_plain_form(variant, num_steps, monkeypatch):
+    keras.utils.set_random_seed(0)
+    model = create_model(variant, **VARIANT_OVERRIDES[variant])
+    optimizer = keras.optimizers.Adam(0.01)
+    weights = learning_weights(model)
+    before = [weight.numpy() for weight in weights]
+    for _ in range(num_steps):
+        _, *gradients = network_with_gradients(model)
+        optimizer.apply(gradients, weights)
+    for weight, value in zip(weights, before, strict=True):
+        assert (np.abs(weight - value).max() > 0.01) == (num_steps > 0)
+    ours = network_with_gradients(model)
+
+    def plain(lower, activations, *others, **arguments):
+        mapping, betas = others[:2], others[2:]
+        return plain_em(lower, *mapping, activations, *betas, **arguments)
+
+    monkeypatch.setattr(ops, "factored_em_routing", plain)
+    monkeypatch.setattr(ops, "factored_dynamic_routing", plain_dynamic)
+    assert_same(ours, network_with_gradients(model), relative=1e-6)
+
+
 def in_float32(inputs):
     return [tf.cast(tensor, tf.float32) for tensor in inputs]
 
@@ -138,6 +191,26 @@ def test_em_in_float32_is_close():
     inputs = (LOWER, KERNEL, BIAS, *EM_INPUTS)
     ours = with_gradients(em, in_float32(inputs))
     assert_same(ours, with_gradients(plain_em, inputs), relative=1e-4)
+
+
+COMMON_MEAN = {
+    "of the bias": (LOWER, KERNEL, BIAS + 60),
+    "of the capsules": (LOWER + 60, KERNEL[:, :1] + 0.01 * KERNEL, BIAS),
+}
+
+
+@pytest.mark.usefixtures("images")
+@pytest.mark.parametrize("case", COMMON_MEAN)
+def test_em_in_float32_takes_votes_with_a_large_common_mean(case):
+    rounded = in_float32((*COMMON_MEAN[case], *EM_INPUTS))
+    inputs = [tf.cast(tensor, tf.float64) for tensor in rounded]
+    votes = votes_of(*inputs[:3])
+    means = tf.abs(tf.reduce_mean(votes, axis=1))
+    assert np.median(means / tf.math.reduce_std(votes, axis=1)) > 30
+    ours = with_gradients(em, rounded)
+    theirs = with_gradients(plain_em, inputs)
+    assert_same(ours[:2], theirs[:2], relative=1e-5)
+    assert_same(ours[2:], theirs[2:], relative=1e-4)
 
 
 def test_a_capsule_with_a_single_vote_is_close_in_float32():

@@ -69,17 +69,18 @@ def test_multiply_adds_of_routed_capsules(
         inputs.append(keras.Input((3, 3, 4)))
     model = keras.Model(inputs, layer(*inputs))
     row = step_cost(model, 2).layers[-1]
-    # From 1 and u, D + 1 features of each channel, to all votes' entries.
-    features, mapping = 3, 4 * 6 * 5 * 3
-    products = 0
-    if routing == "em":
-        # Six products of two features, to squares of votes beside the votes.
-        features, mapping = 6, mapping + 4 * 6 * 5 * 6
-        # Of 36 capsules per image, and of the weights for both images.
-        products = (36 + 4 * 6 * 5 // 2) * 2 * 3 * 6
+    weights = 4 * 6 * 5 * 2  # C·M·E·D
+    if routing == "dynamic":
+        # From 1 and u, D + 1 features of each channel, to all votes' entries.
+        features, mapping, once = 3, weights * 3 // 2, 0
+    else:
+        # Features are 1, δ and three products of two entries of δ, which are
+        # made of 36 capsules per image, and of the weights for both images.
+        features, mapping = 6, weights + weights * 3 // 2
+        once = weights + (36 + 4 * 6 * 5 // 2) * 2 * 2 * 3
     scores = 36 * 6 * features  # N·M·F
     # One round with equal coefficients; two with queries, scores and sums.
-    expected = products + mapping + 2 * (2 * mapping + 2 * scores)
+    expected = once + mapping + 2 * (2 * mapping + 2 * scores)
     assert row.multiply_adds == expected
 
 
