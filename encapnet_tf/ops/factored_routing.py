@@ -96,8 +96,8 @@ def factored_em_routing(
     A Gaussian takes of the votes v̂ only weighted sums of (1, v̂, v̂²), and its
     log density is linear in these three. They in turn are linear in 1, δ and
     the products of two entries of δ = u − ū_c, the features here. In float32 a
-    variance is good to a millionth of the spread of all votes, which is the
-    narrowest that a cluster gets.
+    variance is good to some 1e-7 of the mean square distance of its votes from
+    the centre of all: of a cluster that owns one far vote little is left.
 
     Args:
         lower: u `(B, C, P, D)`: C capsule channels of P places.
