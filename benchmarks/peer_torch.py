@@ -4,13 +4,13 @@ Measured, per variant: a training step (forward, backward, margin loss, Adam)
 and inference, float32, images per second. The bare networks: without feedback
 agreement units. The peer is `benchmarks/torch_networks.py`: our own plain
 writing in eager PyTorch with the votes as a tensor, native grouped
-convolutions, its fused Adam, and whichever of the two memory formats (default
-or channels last) trains faster. Ours runs in a `tf.function`.
+convolutions and its fused Adam; once as PyTorch lays out maps by default, once
+with channels last. Ours runs in a `tf.function`.
 
 Before anything is timed the peer gets our weights and must compute the same
-scores, in inference and with the batch's own statistics, and have as many
-parameters. Both run in one process with the same number of threads and take
-turns, so that a slow moment of the machine hits both; medians and quartiles
+scores in float64, in inference and with the batch's own statistics, and have
+as many parameters. All run in one process with the same number of threads and
+take turns, so that a slow moment of the machine hits all; medians and quartiles
 are printed. Where torch is missing, that is said and nothing is timed.
 
 Run: pip install torch==2.13.0   (in an environment of its own, beside ours)
@@ -45,8 +45,8 @@ DEFAULT_VARIANTS = (
     "capnet_em",
 )
 LEARNING_RATE = 1e-4
-# Largest difference of scores, relative to the largest score.
-TOLERANCE = 1e-4
+# Largest difference of scores in float64, relative to the largest score.
+TOLERANCE = 1e-5
 
 
 def make_ours(variant):
@@ -121,15 +121,12 @@ def peer_runs(network, images, labels):
     return {"train": train, "infer": infer}
 
 
-def make_peer(variant, model, images, memory_format):
-    """Returns the peer with our weights, checked against our scores."""
-    import torch
-
+def make_peer(variant, model):
+    """Returns the peer with our weights."""
     from benchmarks import torch_networks
 
     weights = {w.path: w.numpy() for w in model.weights}
     network = torch_networks.build(VARIANTS[variant], weights)
-    network = network.to(memory_format=memory_format)
     ours = sum(int(np.prod(w.shape)) for w in model.trainable_weights)
     theirs = sum(p.numel() for p in network.parameters())
     if ours != theirs:
@@ -137,11 +134,26 @@ def make_peer(variant, model, images, memory_format):
             f"The peer of {variant} must have our parameters. Received: "
             f"{theirs:,}, ours: {ours:,}."
         )
+    return network
+
+
+def difference(variant):
+    """Returns by how much the peer's scores differ from ours, in float64."""
+    import torch
+
+    keras.config.set_dtype_policy("float64")
+    try:
+        model = make_ours(variant)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    # The peer takes its weights in float32.
+    model.set_weights([np.float32(w) for w in model.get_weights()])
+    images = np.random.default_rng(1).uniform(size=(2, 32, 32, 3))
     inputs = torch.tensor(images).permute(0, 3, 1, 2)
-    inputs = inputs.contiguous(memory_format=memory_format)
+    network = make_peer(variant, model).double()
     with torch.no_grad():
         scores = network.eval()(inputs), network.train()(inputs)
-    return network, inputs, [s.numpy() for s in scores]
+    return check(variant, model, images, [s.numpy() for s in scores])
 
 
 def check(variant, model, images, peer_scores):
@@ -161,25 +173,21 @@ def check(variant, model, images, peer_scores):
     return difference
 
 
-def choose_format(variant, model, images, labels):
-    """Returns the peer's runs in its faster memory format, and its name."""
+def contestants(variant, images, labels):
+    """Returns the calls of ours and of the peers, by name."""
     import torch
 
-    formats = {
-        "default": torch.contiguous_format,
-        "channels last": torch.channels_last,
-    }
-    found = []
+    model = make_ours(variant)
+    formats = {"PyTorch": torch.contiguous_format}
+    if not _routed(variant):
+        formats["channels last"] = torch.channels_last
+    found = {"ours": our_runs(model, images, labels)}
+    inputs = torch.tensor(images).permute(0, 3, 1, 2)
     for name, memory_format in formats.items():
-        before = [w.numpy() for w in model.weights]
-        peer, inputs, scores = make_peer(variant, model, images, memory_format)
-        difference = check(variant, model, images, scores)
-        model.set_weights(before)
-        runs = peer_runs(peer, inputs, torch.tensor(labels))
-        seconds = min(timed(runs["train"]) for _ in range(3))
-        found.append((seconds, name, runs, difference))
-    _, name, runs, difference = min(found, key=lambda entry: entry[0])
-    return runs, name, difference
+        network = make_peer(variant, model).to(memory_format=memory_format)
+        maps = inputs.contiguous(memory_format=memory_format)
+        found[name] = peer_runs(network, maps, torch.tensor(labels))
+    return found
 
 
 def timed(run):
@@ -189,11 +197,14 @@ def timed(run):
     return time.perf_counter() - start
 
 
-def interleave(ours, peer, repeats):
-    """Returns the seconds of both, taken in turn after one call each."""
-    ours(), peer()
-    pairs = [(timed(ours), timed(peer)) for _ in range(repeats)]
-    return [list(times) for times in zip(*pairs, strict=True)]
+def interleave(runs, repeats):
+    """Returns the seconds of each run by name, in turn after one call each."""
+    for run in runs.values():
+        run()
+    rounds = [
+        {name: timed(run) for name, run in runs.items()} for _ in range(repeats)
+    ]
+    return {name: [times[name] for times in rounds] for name in runs}
 
 
 def rate(times, batch):
@@ -203,24 +214,22 @@ def rate(times, batch):
 
 
 def compare(variant, batch, repeats):
-    """Prints the two rows of a variant."""
+    """Prints the rows of a variant."""
     rng = np.random.default_rng(0)
     images = rng.uniform(size=(batch, 32, 32, 3)).astype("float32")
     labels = rng.integers(0, 10, size=batch)
-    model = make_ours(variant)
-    peer, memory_format, difference = choose_format(
-        variant, model, images, labels
-    )
-    ours = our_runs(model, images, labels)
+    print(f"{variant}, batch {batch}, scores {difference(variant):.0e} apart")
+    runs = contestants(variant, images, labels)
     for job in ("train", "infer"):
-        times = interleave(ours[job], peer[job], repeats)
-        our_median, peer_median = map(statistics.median, times)
-        print(
-            f"{variant:26}{batch:>6}  {job:6}{rate(times[0], batch):>24}"
-            f"{rate(times[1], batch):>24}{peer_median / our_median:>7.2f}"
-            f"{difference:>11.0e}  {memory_format}",
-            flush=True,
-        )
+        times = interleave({n: jobs[job] for n, jobs in runs.items()}, repeats)
+        ours = statistics.median(times["ours"])
+        for name, peer in times.items():
+            ratio = f"{statistics.median(peer) / ours:7.2f}"
+            print(
+                f"  {job:8}{name:16}{rate(peer, batch):>26}"
+                f"{'' if name == 'ours' else ratio}",
+                flush=True,
+            )
 
 
 def set_threads(threads):
@@ -270,12 +279,8 @@ def main(arguments=None):
         return
     set_threads(options.threads)
     print(
-        f"{options.threads} threads for both; images per second, median and "
-        f"quartiles of {options.repeats} turns; ratio ours / peer"
-    )
-    print(
-        f"{'variant':26}{'batch':>6}  {'':6}{'ours':>24}{'PyTorch':>24}"
-        f"{'ratio':>7}{'difference':>11}  peer's memory format"
+        f"{options.threads} threads for each; images per second, median and "
+        f"quartiles of {options.repeats} turns; how many times as fast ours is"
     )
     for variant in options.variants:
         routed = _routed(variant)

@@ -1,3 +1,4 @@
+import functools
 import importlib.util
 import re
 
@@ -40,13 +41,14 @@ def test_refuses_what_cannot_be_timed(argument, message, capsys):
     assert re.search(message, text)
 
 
-def test_both_sides_take_turns():
+def test_all_take_turns():
     calls = []
-    times = peer_torch.interleave(
-        lambda: calls.append("ours"), lambda: calls.append("peer"), repeats=3
+    runs = {name: functools.partial(calls.append, name) for name in "abc"}
+    times = peer_torch.interleave(runs, repeats=3)
+    assert calls == ["a", "b", "c"] * 4
+    assert {name: len(side) for name, side in times.items()} == dict.fromkeys(
+        "abc", 3
     )
-    assert calls == ["ours", "peer"] * 4
-    assert [len(side) for side in times] == [3, 3]
 
 
 def test_rate_is_the_median_with_quartiles():
