@@ -38,9 +38,7 @@ def errors(outcomes: Sequence[Outcome], data: str, path: pathlib.Path) -> None:
         axis.set_axisbelow(True)
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
-        axis.legend(
-            loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2
-        )
+        figure.legend(loc="outside upper center", ncols=2)
         save(figure, path)
 
 
