@@ -5,6 +5,7 @@ they also multiply what was padded. Here the columns are padded, the rows are
 not: every product takes only the rows of map and kernel that meet.
 """
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -119,11 +120,11 @@ class _Rows:
                 tf.reshape(kernel[kernel_row], (-1, self._filters)),
                 transpose_b=True,
             )
-            for row, window in zip(
-                met, tf.split(windows, len(met)), strict=True
-            ):
-                shares[row].append(window)
-        rows = [self._overlay(tf.add_n(share)) for share in shares]
+            shared = tf.split(self._overlay(windows), len(met))
+            for row, share in zip(met, shared, strict=True):
+                shares[row].append(share)
+        # Not add_n: its order, and so its rounding, changes from call to call.
+        rows = [tf.reduce_sum(tf.stack(share), axis=0) for share in shares]
         return tf.stack(rows, axis=1)
 
     def _meetings(self, kernel_row):
@@ -137,14 +138,12 @@ class _Rows:
         return met, results
 
     def _overlay(self, windows):
-        """Adds the windows of a row where they lie: `(B, W, I)`."""
-        shape = (-1, self._out_width, self._size, self._inputs)
-        total = self._width + 2 * self._pad
-        parts = []
-        for column, window in enumerate(
-            tf.unstack(tf.reshape(windows, shape), axis=1)
-        ):
-            start = column * self._stride
-            around = [start, total - start - self._size]
-            parts.append(tf.pad(window, [[0, 0], around, [0, 0]]))
-        return tf.add_n(parts)[:, self._pad : self._pad + self._width]
+        """Adds the windows of rows where they lie: `(…, W, I)`."""
+        places = np.arange(self._out_width * self._size)
+        columns = places // self._size * self._stride
+        columns += places % self._size - self._pad
+        lie = tf.constant(
+            np.arange(self._width)[:, None] == columns, windows.dtype
+        )
+        shape = (-1, self._out_width * self._size, self._inputs)
+        return tf.matmul(lie, tf.reshape(windows, shape))

@@ -92,6 +92,19 @@ def test_takes_any_batch_in_one_trace():
     assert len(traces) == 1
 
 
+def test_no_sum_may_change_its_order():
+    """AddN adds first what it can overwrite: another order, other rounding."""
+    form = (7, 2, 8, 8)
+    traced = tf.function(
+        lambda *tensors: with_gradients(
+            lambda inputs, kernel: row_conv2d(inputs, kernel, stride=2),
+            *tensors,
+        )
+    ).get_concrete_function(*tensors(*form))
+    types = {operation.type for operation in traced.graph.get_operations()}
+    assert "AddN" not in types
+
+
 def operations(side, kernel_size, stride, dtype="float32", groups=1):
     """The operations that a convolution of such maps consists of."""
     kernel = tf.ones((kernel_size, kernel_size, 4 // groups, 4), dtype)
