@@ -119,9 +119,19 @@ def operations(side, kernel_size, stride, dtype="float32", groups=1):
 def test_small_maps_are_products_on_this_cpu_only():
     for small in ((4, 3, 1), (8, 3, 2), (4, 5, 1), (16, 7, 2)):
         assert "MatMul" in operations(*small)
+        assert "MatMul" in operations(*small, "bfloat16")
         with for_use_elsewhere():
             assert "MatMul" not in operations(*small)
     for other in ((8, 5, 1), (16, 3, 2), (4, 1, 1), (None, 5, 1)):
         assert "MatMul" not in operations(*other)
-    assert "MatMul" not in operations(4, 5, 1, "bfloat16")
+    assert "MatMul" not in operations(4, 5, 1, "float16")
     assert "MatMul" not in operations(4, 5, 1, groups=2)
+
+
+@pytest.mark.skipif(not on_this_cpu(), reason="the choice is for CPUs")
+def test_groups_are_convolved_in_float32_on_this_cpu_only():
+    assert "Cast" in operations(8, 3, 1, "bfloat16", groups=2)
+    assert "Cast" not in operations(8, 3, 1, groups=2)
+    assert "Cast" not in operations(8, 3, 1, "bfloat16")
+    with for_use_elsewhere():
+        assert "Cast" not in operations(8, 3, 1, "bfloat16", groups=2)

@@ -96,17 +96,21 @@ def test_squash_along_another_axis(axis):
     np.testing.assert_allclose(squash(s, axis=axis), expected, atol=1e-12)
 
 
-def test_capsules_side_by_side_are_squashed_one_by_one():
+# All capsules in one product; eight, four and three of them at a time.
+@pytest.mark.parametrize(
+    ("num_capsules", "dim"), [(4, 5), (32, 2), (12, 4), (6, 7)]
+)
+def test_capsules_side_by_side_are_squashed_one_by_one(num_capsules, dim):
     rng = np.random.default_rng(0)
-    shape = (2, 3, 3, 4, 5)
+    shape = (2, 3, 3, num_capsules, dim)
     # Neighbours as different as can be: none may reach another.
-    sizes = np.array([0, 1e-9, 1.0, 1e15])[:, None]
+    sizes = np.resize([0, 1e-9, 1.0, 1e15], num_capsules)[:, None]
     capsules = (rng.normal(size=shape) * sizes).astype("float32")
     upstream = rng.normal(size=shape)
 
     def side_by_side(values):
-        maps = tf.reshape(values, (2, 3, 3, 20))
-        return tf.reshape(squash_maps(maps, 4), shape)
+        maps = tf.reshape(values, (*shape[:3], num_capsules * dim))
+        return tf.reshape(squash_maps(maps, num_capsules), shape)
 
     for ours, expected in zip(
         value_and_gradient(side_by_side, capsules, upstream),
