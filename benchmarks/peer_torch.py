@@ -1,17 +1,19 @@
 """Times our networks against the same in plain PyTorch.
 
 Measured, per variant: a training step (forward, backward, margin loss, Adam)
-and inference, float32, images per second. The bare networks: without feedback
-agreement units. The peer is `benchmarks/torch_networks.py`: our own plain
-writing in eager PyTorch with the votes as a tensor, native grouped
-convolutions and its fused Adam; once as PyTorch lays out maps by default, once
-with channels last. Ours runs in a `tf.function`.
+and inference, images per second. The bare networks: without feedback agreement
+units. The peer is `benchmarks/torch_networks.py`: our own plain writing in
+eager PyTorch with the votes as a tensor, native grouped convolutions and its
+fused Adam; as PyTorch lays out maps by default, and with channels last. Ours
+runs in a `tf.function`. All in float32; then both in bfloat16: ours under
+Keras' policy mixed_bfloat16, the peer under autocast with channels last.
 
 Before anything is timed the peer gets our weights and must compute the same
 scores in float64, in inference and with the batch's own statistics, and have
-as many parameters. All run in one process with the same number of threads and
-take turns, so that a slow moment of the machine hits all; medians and quartiles
-are printed. Where torch is missing, that is said and nothing is timed.
+as many parameters. Each contestant has a process of its own with the same
+number of threads, and they take turns, so that a slow moment of the machine
+hits all; medians and quartiles are printed. Where torch is missing, that is
+said and nothing is timed.
 
 Run: pip install torch==2.13.0   (in an environment of its own, beside ours)
      python -m benchmarks.peer_torch [--variants=encapnet6,…] [--batch=64]
@@ -22,7 +24,9 @@ the routed variants, the same for both sides.
 """
 
 import argparse
+import contextlib
 import importlib.util
+import multiprocessing
 import os
 import statistics
 import time
@@ -45,6 +49,17 @@ DEFAULT_VARIANTS = (
     "capnet_em",
 )
 LEARNING_RATE = 1e-4
+# Who is timed: the framework, the type it computes in, how maps are laid out.
+CONTESTANTS = {
+    "ours": ("tensorflow", "float32", None),
+    "PyTorch": ("torch", "float32", "contiguous_format"),
+    "channels last": ("torch", "float32", "channels_last"),
+    "ours, bfloat16": ("tensorflow", "mixed_bfloat16", None),
+    "PyTorch, bfloat16": ("torch", "bfloat16", "channels_last"),
+}
+# Routing is no convolution, and stays in float32.
+ROUTED_CONTESTANTS = ("ours", "PyTorch")
+JOBS = ("train", "infer")
 # Largest difference of scores in float64, relative to the largest score.
 TOLERANCE = 1e-5
 
@@ -73,8 +88,10 @@ def _routed(variant):
     return variant.startswith("capnet")
 
 
-def our_runs(model, images, labels):
+def our_runs(variant, policy, images, labels):
     """Returns calls of a training step and of inference."""
+    keras.config.set_dtype_policy(policy)
+    model = make_ours(variant)
     images, labels = tf.constant(images), tf.constant(labels)
     loss = encapnet_tf.losses.MarginLoss()
     optimizer = keras.optimizers.Adam(LEARNING_RATE)
@@ -95,19 +112,29 @@ def our_runs(model, images, labels):
     return {"train": lambda: train().numpy(), "infer": lambda: infer().numpy()}
 
 
-def peer_runs(network, images, labels):
+def peer_runs(variant, dtype, memory_format, images, labels):
     """Returns the same calls of the peer."""
     import torch
 
+    layout = getattr(torch, memory_format)
+    network = make_peer(variant, make_ours(variant)).to(memory_format=layout)
+    images = torch.tensor(images).permute(0, 3, 1, 2)
+    images = images.contiguous(memory_format=layout)
     optimizer = torch.optim.Adam(
         network.parameters(), LEARNING_RATE, fused=True
     )
-    present = torch.nn.functional.one_hot(labels, 10).float()
+    present = torch.nn.functional.one_hot(torch.tensor(labels), 10).float()
+
+    def precision():
+        if dtype == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast("cpu", getattr(torch, dtype))
 
     def train():
         network.train()
         optimizer.zero_grad()
-        scores = network(images)
+        with precision():
+            scores = network(images)
         missing = present * torch.relu(0.9 - scores) ** 2
         excess = 0.5 * (1 - present) * torch.relu(scores - 0.1) ** 2
         (missing + excess).sum(1).mean().backward()
@@ -115,7 +142,7 @@ def peer_runs(network, images, labels):
 
     def infer():
         network.eval()
-        with torch.inference_mode():
+        with torch.inference_mode(), precision():
             network(images)
 
     return {"train": train, "infer": infer}
@@ -173,21 +200,56 @@ def check(variant, model, images, peer_scores):
     return difference
 
 
-def contestants(variant, images, labels):
-    """Returns the calls of ours and of the peers, by name."""
-    import torch
+def make_runs(contestant, variant, batch):
+    """Returns the calls of a contestant, by job."""
+    rng = np.random.default_rng(0)
+    images = rng.uniform(size=(batch, 32, 32, 3)).astype("float32")
+    labels = rng.integers(0, 10, size=batch)
+    framework, dtype, memory_format = CONTESTANTS[contestant]
+    if framework == "tensorflow":
+        return our_runs(variant, dtype, images, labels)
+    return peer_runs(variant, dtype, memory_format, images, labels)
 
-    model = make_ours(variant)
-    formats = {"PyTorch": torch.contiguous_format}
-    if not _routed(variant):
-        formats["channels last"] = torch.channels_last
-    found = {"ours": our_runs(model, images, labels)}
-    inputs = torch.tensor(images).permute(0, 3, 1, 2)
-    for name, memory_format in formats.items():
-        network = make_peer(variant, model).to(memory_format=memory_format)
-        maps = inputs.contiguous(memory_format=memory_format)
-        found[name] = peer_runs(network, maps, torch.tensor(labels))
-    return found
+
+def work(connection, threads, contestant, variant, batch):
+    """Times what it is asked for, until the other end closes."""
+    set_threads(contestant, threads)
+    runs = make_runs(contestant, variant, batch)
+    with contextlib.suppress(EOFError):
+        while True:
+            connection.send(timed(runs[connection.recv()]))
+
+
+class Worker:
+    """A contestant in a process of its own.
+
+    Args:
+        threads: Of the process.
+        contestant: Who.
+        variant: The network.
+        batch: Images of a call.
+    """
+
+    def __init__(self, threads, contestant, variant, batch):
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=work,
+            args=(theirs, threads, contestant, variant, batch),
+            daemon=True,
+        )
+        self._process.start()
+        theirs.close()
+
+    def __call__(self, job):
+        """Returns the seconds that a job took."""
+        self._connection.send(job)
+        return self._connection.recv()
+
+    def close(self):
+        """Ends the process."""
+        self._connection.close()
+        self._process.join()
 
 
 def timed(run):
@@ -197,14 +259,15 @@ def timed(run):
     return time.perf_counter() - start
 
 
-def interleave(runs, repeats):
-    """Returns the seconds of each run by name, in turn after one call each."""
-    for run in runs.values():
-        run()
+def interleave(workers, job, repeats):
+    """Returns the seconds of each worker by name, in turn after two each."""
+    for worker in workers.values():
+        worker(job), worker(job)
     rounds = [
-        {name: timed(run) for name, run in runs.items()} for _ in range(repeats)
+        {name: worker(job) for name, worker in workers.items()}
+        for _ in range(repeats)
     ]
-    return {name: [times[name] for times in rounds] for name in runs}
+    return {name: [times[name] for times in rounds] for name in workers}
 
 
 def rate(times, batch):
@@ -213,31 +276,41 @@ def rate(times, batch):
     return f"{batch / median:.1f} ({batch / high:.1f}–{batch / low:.1f})"
 
 
-def compare(variant, batch, repeats):
+def compare(variant, batch, repeats, threads):
     """Prints the rows of a variant."""
-    rng = np.random.default_rng(0)
-    images = rng.uniform(size=(batch, 32, 32, 3)).astype("float32")
-    labels = rng.integers(0, 10, size=batch)
     print(f"{variant}, batch {batch}, scores {difference(variant):.0e} apart")
-    runs = contestants(variant, images, labels)
-    for job in ("train", "infer"):
-        times = interleave({n: jobs[job] for n, jobs in runs.items()}, repeats)
-        ours = statistics.median(times["ours"])
-        for name, peer in times.items():
-            ratio = f"{statistics.median(peer) / ours:7.2f}"
+    names = ROUTED_CONTESTANTS if _routed(variant) else CONTESTANTS
+    workers = {name: Worker(threads, name, variant, batch) for name in names}
+    for job in JOBS:
+        times = interleave(workers, job, repeats)
+        medians = {n: statistics.median(spent) for n, spent in times.items()}
+        for name, spent in times.items():
             print(
-                f"  {job:8}{name:16}{rate(peer, batch):>26}"
-                f"{'' if name == 'ours' else ratio}",
+                f"  {job:7}{name:19}{rate(spent, batch):>26}"
+                f"{faster(name, medians):>8}",
                 flush=True,
             )
+    for worker in workers.values():
+        worker.close()
 
 
-def set_threads(threads):
-    """Gives both frameworks the same number of threads."""
+def faster(name, medians):
+    """Says how many times as fast as a peer ours of the same type is."""
+    framework, dtype, _ = CONTESTANTS[name]
+    if framework == "tensorflow":
+        return ""
+    ours = "ours" if dtype == "float32" else "ours, bfloat16"
+    return f"{medians[name] / medians[ours]:.2f}"
+
+
+def set_threads(contestant, threads):
+    """Gives a contestant's framework its threads."""
+    if CONTESTANTS[contestant][0] == "tensorflow":
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+        return
     import torch
 
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(threads)
 
@@ -277,15 +350,15 @@ def main(arguments=None):
     if importlib.util.find_spec("torch") is None:
         print("skipped: torch is not installed (pip install torch==2.13.0)")
         return
-    set_threads(options.threads)
     print(
         f"{options.threads} threads for each; images per second, median and "
-        f"quartiles of {options.repeats} turns; how many times as fast ours is"
+        f"quartiles of {options.repeats} turns; how many times as fast ours "
+        "is in the same type",
+        flush=True,
     )
     for variant in options.variants:
-        routed = _routed(variant)
-        batch = options.routed_batch if routed else options.batch
-        compare(variant, batch, options.repeats)
+        batch = options.routed_batch if _routed(variant) else options.batch
+        compare(variant, batch, options.repeats, options.threads)
 
 
 if __name__ == "__main__":

@@ -41,14 +41,42 @@ def test_refuses_what_cannot_be_timed(argument, message, capsys):
     assert re.search(message, text)
 
 
-def test_all_take_turns():
+def test_all_take_turns_after_two_calls_each():
     calls = []
-    runs = {name: functools.partial(calls.append, name) for name in "abc"}
-    times = peer_torch.interleave(runs, repeats=3)
-    assert calls == ["a", "b", "c"] * 4
-    assert {name: len(side) for name, side in times.items()} == dict.fromkeys(
-        "abc", 3
-    )
+
+    def worker(name, job):
+        calls.append(name + job)
+        return len(calls)
+
+    workers = {name: functools.partial(worker, name) for name in "abc"}
+    times = peer_torch.interleave(workers, "!", repeats=3)
+    assert calls == ["a!", "a!", "b!", "b!", "c!", "c!"] + [
+        "a!", "b!", "c!",
+    ] * 3  # fmt: skip
+    assert times == {"a": [7, 10, 13], "b": [8, 11, 14], "c": [9, 12, 15]}
+
+
+def test_a_peer_is_compared_with_ours_of_its_type():
+    medians = {
+        "ours": 2.0,
+        "PyTorch": 3.0,
+        "ours, bfloat16": 1.0,
+        "PyTorch, bfloat16": 5.0,
+    }
+    assert {n: peer_torch.faster(n, medians) for n in medians} == {
+        "ours": "",
+        "PyTorch": "1.50",
+        "ours, bfloat16": "",
+        "PyTorch, bfloat16": "5.00",
+    }
+
+
+@pytest.mark.slow
+def test_ours_is_timed_in_a_process_of_its_own():
+    worker = peer_torch.Worker(1, "ours", "encapnet6_master", 2)
+    assert worker("train") > 0
+    assert worker("infer") > 0
+    worker.close()
 
 
 def test_rate_is_the_median_with_quartiles():
