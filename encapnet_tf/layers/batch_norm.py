@@ -20,6 +20,9 @@ class BatchNorm(keras.layers.BatchNormalization):
 
     Call arguments:
         inputs: `(B, H, W, channels)`.
+        bias: Optional `(channels,)`, as if added to `inputs`. In training the
+            mean takes it away again, so only the moving mean sees it and its
+            gradient is 0; nothing is added to the maps.
 
     Returns:
         A tensor like `inputs`.
@@ -33,23 +36,30 @@ class BatchNorm(keras.layers.BatchNormalization):
             **kwargs,
         )
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs, bias=None, training=None, mask=None):
         """Normalises, by the batch's statistics when training."""
         if not self._fusable(inputs) or mask is not None:
-            return super().call(inputs, training=training, mask=mask)
+            maps = inputs if bias is None else inputs + bias
+            return super().call(maps, training=training, mask=mask)
+        if bias is None:
+            bias = tf.zeros(inputs.shape[-1])
+        bias = tf.cast(bias, tf.float32)
+        gamma, beta = (
+            tf.cast(self.gamma, tf.float32),
+            tf.cast(self.beta, tf.float32),
+        )
         if training and self.trainable:
-            outputs, mean, variance = self._fused(inputs, is_training=True)
+            outputs, mean, variance = self._fused(inputs, gamma, beta)
             # The kernel returns n/(n−1) times the variance it divides by.
             count = tf.cast(tf.size(inputs) // inputs.shape[-1], tf.float32)
-            self._follow(self.moving_mean, mean)
+            self._follow(self.moving_mean, mean + bias)
             self._follow(self.moving_variance, variance * (count - 1) / count)
-            return outputs
-        return self._fused(
-            inputs,
-            mean=tf.cast(self.moving_mean, tf.float32),
-            variance=tf.cast(self.moving_variance, tf.float32),
-            is_training=False,
-        )[0]
+            return _independent(outputs, bias)
+        mean = tf.cast(self.moving_mean, tf.float32)
+        variance = tf.cast(self.moving_variance, tf.float32)
+        # Not in the mean: the kernel has no gradient for it.
+        beta += bias * gamma * tf.math.rsqrt(variance + self.epsilon)
+        return self._fused(inputs, gamma, beta, mean, variance)[0]
 
     def _fusable(self, inputs):
         return (
@@ -61,15 +71,23 @@ class BatchNorm(keras.layers.BatchNormalization):
             and tf.distribute.get_strategy().num_replicas_in_sync == 1
         )
 
-    def _fused(self, inputs, **statistics):
+    def _fused(self, inputs, gamma, beta, mean=None, variance=None):
         return tf.compat.v1.nn.fused_batch_norm(
             inputs,
-            tf.cast(self.gamma, tf.float32),
-            tf.cast(self.beta, tf.float32),
+            gamma,
+            beta,
+            mean,
+            variance,
             epsilon=self.epsilon,
-            **statistics,
+            is_training=mean is None,
         )
 
     def _follow(self, average, value):
         old = tf.cast(average, tf.float32)
         average.assign(old * self.momentum + value * (1 - self.momentum))
+
+
+@tf.custom_gradient
+def _independent(outputs, bias):
+    """Returns the outputs; the gradient of the bias is 0, not missing."""
+    return outputs, lambda upstream: (upstream, tf.zeros_like(bias))

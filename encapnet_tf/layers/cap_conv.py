@@ -153,16 +153,24 @@ class CapConv(keras.layers.Layer):
 
     def call(self, inputs, skip=None, training=None):
         """Maps lower capsules to higher ones."""
-        capsules = self.master(inputs)
+        capsules, biases = self.master.convolve(inputs), [self.master.bias]
         if self.branches == "master_aide":
-            master = self._activate(self.master_norm, capsules, training)
-            aide = self._activate(self.aide_norm, self.aide(inputs), training)
-            capsules = self._interact(master, aide)
+            master = self._activate(
+                self.master_norm, capsules, biases, training
+            )
+            aide = self._activate(
+                self.aide_norm,
+                self.aide.convolve(inputs),
+                [self.aide.bias],
+                training,
+            )
+            capsules, biases = self._interact(master, aide), []
         if self.project_skip:
-            capsules += self.skip_projection(inputs)
+            capsules += self.skip_projection.convolve(inputs)
+            biases.append(self.skip_projection.bias)
         if skip is not None:
             capsules += skip
-        return self._activate(self.norm, capsules, training)
+        return self._activate(self.norm, capsules, biases, training)
 
     def _interact(self, master, aide):
         """Equation 6: s = m¹ v̂¹ + m² v̂², m broadcast over a capsule."""
@@ -178,8 +186,9 @@ class CapConv(keras.layers.Layer):
             first, second = second, first
         return ops.merge_capsules(first * master + second * aide)
 
-    def _activate(self, norm, maps, training):
-        maps = norm(maps, training=training)
+    def _activate(self, norm, maps, biases, training):
+        bias = tf.add_n(biases) if biases else None
+        maps = norm(maps, bias=bias, training=training)
         return ops.activate_capsules(maps, self.num_capsules)
 
     def compute_output_shape(self, inputs_shape, skip_shape=None):

@@ -68,7 +68,7 @@ class Generator(keras.layers.Layer):
             stride=self.stride,
             output_size=self.output_size,
         )
-        maps = self.norm(maps + self.bias, training=training)
+        maps = self.norm(maps, bias=self.bias, training=training)
         if self.num_capsules is None:
             return tf.nn.relu(maps)
         return ops.activate_capsules(maps, self.num_capsules)
@@ -116,7 +116,9 @@ class Extractor(keras.layers.Layer):
         """Extracts the vectors, by the statistics of this batch."""
         maps = inputs
         for conv, norm in self.blocks:
-            maps = tf.nn.relu(norm(conv(maps), training=training))
+            maps = conv.convolve(maps)
+            maps = norm(maps, bias=conv.bias, training=training)
+            maps = tf.nn.relu(maps)
         return tf.reshape(maps, (-1, self.num_entries))
 
     def compute_output_shape(self, input_shape):

@@ -82,14 +82,18 @@ class GroupedConv2D(keras.layers.Layer):
         )
 
     def call(self, inputs):
-        """Convolves."""
+        """Convolves and adds the bias."""
+        outputs = self.convolve(inputs)
+        return outputs + self.bias if self.use_bias else outputs
+
+    def convolve(self, inputs):
+        """Convolves; the bias is left to the batch normalisation behind."""
         kernel = tf.convert_to_tensor(self.kernel)
         if self.skip_own_block:
             kernel *= self._mask(kernel.shape, kernel.dtype)
-        outputs = ops.grouped_conv2d(
+        return ops.grouped_conv2d(
             inputs, kernel, groups=self.groups, stride=self.stride
         )
-        return outputs + self.bias if self.use_bias else outputs
 
     def compute_output_shape(self, input_shape):
         """Returns the shape of the result."""

@@ -46,14 +46,16 @@ def grouped_conv2d(
         inputs, kernel = tf.cast(inputs, wide), tf.cast(kernel, wide)
         outputs = grouped_conv2d(inputs, kernel, groups=groups, stride=stride)
         return tf.cast(outputs, narrow)
-    if groups == 1 and _products_are_faster(inputs, kernel.shape[0], stride):
-        return row_conv2d(inputs, kernel, stride=stride)
     pad, padding = _padding(kernel, stride)
-    inputs = tf.pad(inputs, [[0, 0], pad, pad, [0, 0]]) if pad else inputs
 
     def convolve(part, part_kernel):
+        if pad:
+            part = tf.pad(part, [[0, 0], pad, pad, [0, 0]])
         return tf.nn.conv2d(part, part_kernel, stride, padding)
 
+    if groups == 1 and _products_are_faster(inputs, kernel.shape[0], stride):
+        forward = convolve if _native_is_faster(inputs, kernel) else None
+        return row_conv2d(inputs, kernel, stride=stride, forward=forward)
     if groups == 1 or _native_groups(inputs.dtype):
         return convolve(inputs, kernel)
     return _split_and_concatenate(convolve, inputs, kernel, groups)
@@ -172,6 +174,15 @@ def _products_are_faster(inputs, kernel_size, stride) -> bool:
     most = 8 if kernel_size >= 7 and stride > 1 else 4
     small = -(-max(height, width) // stride) <= most
     return small and on_this_cpu()
+
+
+def _native_is_faster(inputs, kernel) -> bool:
+    """Whether TensorFlow's own kernel beats `row_conv2d` forward.
+
+    Measured as above: 0.5 to 0.9 of the time with 3×3 kernels and in bfloat16,
+    but twice the time with 7×7 kernels in float32.
+    """
+    return kernel.shape[0] == 3 or inputs.dtype == tf.bfloat16
 
 
 def _float32_is_faster(dtype) -> bool:

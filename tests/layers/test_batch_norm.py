@@ -23,11 +23,11 @@ def pair(**kwargs):
     return ours, theirs
 
 
-def step(layer, x, training):
+def step(layer, x, training, call=None):
     x = tf.convert_to_tensor(x)
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = layer(x, training=training)
+        y = (call or layer)(x, training=training)
         total = tf.reduce_sum(tf.sin(tf.cast(y, tf.float32)))
     gradients = tape.gradient(total, [x, layer.gamma.value, layer.beta.value])
     return y, *gradients, *(v.numpy() for v in layer.non_trainable_variables)
@@ -104,3 +104,42 @@ def test_mixed_precision_is_close_to_float32(policy):
     expected = BatchNorm()(X, training=True)
     y = BatchNorm(dtype=policy)(X, training=True)
     np.testing.assert_allclose(tf.cast(y, tf.float32), expected, atol=3e-2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_bias_is_as_if_added_before(training, dtype):
+    ours, theirs = pair(dtype=dtype)
+    bias = tf.range(5, dtype=dtype)
+
+    def with_bias(x, training):
+        return ours(x, bias=bias, training=training)
+
+    def added(x, training):
+        return theirs(x + bias, training=training)
+
+    x = X.astype(dtype)
+    for mine, other in zip(
+        step(ours, x, training, with_bias),
+        step(theirs, x, training, added),
+        strict=True,
+    ):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_bias_has_its_gradient(training, trainable):
+    ours, theirs = pair()
+    ours.trainable = theirs.trainable = trainable
+    bias = tf.range(5.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(bias)
+        mine = ours(X, bias=bias, training=training) ** 3
+        other = theirs(X + bias, training=training) ** 3
+    expected = tape.gradient(other, bias)
+    np.testing.assert_allclose(
+        tape.gradient(mine, bias), expected, rtol=1e-4, atol=1e-2
+    )
+    if training and trainable:
+        np.testing.assert_array_equal(tape.gradient(mine, bias), 0)

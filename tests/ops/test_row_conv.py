@@ -50,16 +50,18 @@ def test_equals_a_loop_over_places(form):
     np.testing.assert_allclose(ours, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_gradients_are_those_of_tensorflow(form):
+def test_gradients_are_those_of_tensorflow(form, native):
     size, stride, *_ = form
     pad = [[0, 0], *[[(size - 1) // 2] * 2] * 2, [0, 0]]
 
-    def ours(inputs, kernel):
-        return row_conv2d(inputs, kernel, stride=stride)
-
     def theirs(inputs, kernel):
         return tf.nn.conv2d(tf.pad(inputs, pad), kernel, stride, "VALID")
+
+    def ours(inputs, kernel):
+        forward = theirs if native else None
+        return row_conv2d(inputs, kernel, stride=stride, forward=forward)
 
     for mine, other in zip(
         with_gradients(ours, *tensors(*form)),
@@ -105,14 +107,24 @@ def test_no_sum_may_change_its_order():
     assert "AddN" not in types
 
 
-def operations(side, kernel_size, stride, dtype="float32", groups=1):
+def operations(
+    side, kernel_size, stride, dtype="float32", groups=1, gradients=True
+):
     """The operations that a convolution of such maps consists of."""
     kernel = tf.ones((kernel_size, kernel_size, 4 // groups, 4), dtype)
     spec = tf.TensorSpec((None, side, side, 4), dtype)
-    traced = tf.function(
-        lambda maps: grouped_conv2d(maps, kernel, groups=groups, stride=stride)
-    ).get_concrete_function(spec)
-    return {operation.type for operation in traced.graph.get_operations()}
+
+    def convolve(maps, kernel=kernel):
+        return grouped_conv2d(maps, kernel, groups=groups, stride=stride)
+
+    @tf.function
+    def call(maps):
+        if not gradients:
+            return convolve(maps)
+        return with_gradients(convolve, maps, kernel, None)
+
+    graph = call.get_concrete_function(spec).graph
+    return {operation.type for operation in graph.get_operations()}
 
 
 @pytest.mark.skipif(not on_this_cpu(), reason="the choice is for CPUs")
@@ -122,10 +134,19 @@ def test_small_maps_are_products_on_this_cpu_only():
         assert "MatMul" in operations(*small, "bfloat16")
         with for_use_elsewhere():
             assert "MatMul" not in operations(*small)
-    for other in ((8, 5, 1), (16, 3, 2), (4, 1, 1), (None, 5, 1)):
+    for other in ((8, 5, 1), (16, 3, 2), (4, 1, 1)):
         assert "MatMul" not in operations(*other)
+    assert "MatMul" not in operations(None, 5, 1, gradients=False)
     assert "MatMul" not in operations(4, 5, 1, "float16")
     assert "MatMul" not in operations(4, 5, 1, groups=2)
+
+
+@pytest.mark.skipif(not on_this_cpu(), reason="the choice is for CPUs")
+def test_forward_only_large_kernels_in_float32_are_products():
+    for large in ((4, 5, 1), (16, 7, 2)):
+        assert "MatMul" in operations(*large, gradients=False)
+        assert "MatMul" not in operations(*large, "bfloat16", gradients=False)
+    assert "MatMul" not in operations(8, 3, 2, gradients=False)
 
 
 @pytest.mark.skipif(not on_this_cpu(), reason="the choice is for CPUs")
