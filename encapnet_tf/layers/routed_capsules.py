@@ -1,5 +1,7 @@
 """The CapNet layer, the paper's baseline: mapping, then agreement routing."""
 
+import math
+
 import keras
 import tensorflow as tf
 
@@ -97,11 +99,16 @@ class RoutedCapsules(keras.layers.Layer):
                 f"Received: routing={self.routing!r}, activations of shape "
                 f"{activations_shape}."
             )
+        dim = channels // capsules
         votes = capsules * self.num_capsules * self.capsule_dim
+        # Glorot normal of the mapping of one capsule to another. By the fans
+        # of the whole kernel the votes of CapNet would start so small that
+        # two squashes leave no gradient.
+        deviation = math.sqrt(2 / (dim + self.capsule_dim))
         self.kernel = self.add_weight(
             name="kernel",
-            shape=(channels // capsules, votes),
-            initializer="glorot_normal",
+            shape=(dim, votes),
+            initializer=keras.initializers.RandomNormal(stddev=deviation),
         )
         self.bias = self.add_weight(
             name="bias", shape=(votes,), initializer="zeros"

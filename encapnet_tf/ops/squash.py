@@ -6,7 +6,7 @@ import tensorflow as tf
 # Squares of float32 entries up to 1e20 must not overflow. Being a power of
 # two, the factor costs no accuracy; vectors shorter than 1e-16 count as 0.
 _SCALE = 2.0**-10
-_SHORTEST = 1e-30
+_SHORTEST = 2.0**-100
 # Numbers that a CPU multiplies at once.
 _REGISTER = 16
 
@@ -133,7 +133,7 @@ def _squash_with(vectors, total, spread):
     """Squashes with the gradient written out.
 
     With n = |s|, n/(1+n²) = 1/(n + 1/n): nothing overflows for a long vector.
-    _SHORTEST keeps 1/n finite for a zero one, and n·(1/n) makes its factor 0.
+    _SHORTEST keeps 1/n finite for a zero one, and taken off makes its factor 0.
 
     Args:
         vectors: s.
@@ -145,7 +145,7 @@ def _squash_with(vectors, total, spread):
     def forward(values):
         lengths = tf.sqrt(total(tf.square(values * _SCALE))) / _SCALE
         inverse = 1 / tf.maximum(lengths, _SHORTEST)
-        factor = lengths * inverse / (lengths + inverse)
+        factor = 1 / (lengths + inverse) - _SHORTEST
         factors = spread(factor)
 
         def backward(upstream):

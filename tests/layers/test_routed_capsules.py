@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from encapnet_tf import ops
+from encapnet_tf import create_model, ops
 from encapnet_tf.layers import RoutedCapsules
+from encapnet_tf.losses import MarginLoss
 from tests import golden_files, reference
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-9}
@@ -224,3 +225,18 @@ def test_refuses_bad_arguments(arguments, message):
 def test_dynamic_routing_refuses_activations():
     with pytest.raises(ValueError, match="only EM.*Received: routing='dyn"):
         RoutedCapsules(4, 3, 5)(X, np.ones((2, 24)))
+
+
+@pytest.mark.slow
+def test_a_newborn_capnet_has_gradients():
+    """Two squashes on votes too small would leave exactly none."""
+    keras.utils.set_random_seed(0)
+    model = create_model("capnet_dynamic")
+    images = np.random.default_rng(0).uniform(size=(2, 32, 32, 3))
+    with tf.GradientTape() as tape:
+        loss = MarginLoss()([0, 1], model(images, training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for variable, gradient in zip(
+        model.trainable_variables, gradients, strict=True
+    ):
+        assert np.abs(gradient).max() > 1e-9, variable.path
