@@ -70,12 +70,14 @@ def _networks(results, found):
 
 
 def _agreement(results, found):
-    ratio = quartiles(results.agreement_ratios)
-    return (
-        _times(results, found)
-        + f"\n  (ratio, round by round: {ratio.median:.2f}, quartiles "
-        f"{_spread(ratio, '{:.2f}')})"
-    )
+    lines = [_times(results, found)]
+    for name, ratios in results.agreement_ratios.items():
+        ratio = quartiles(ratios)
+        lines.append(
+            f"  ({name}: ratio, round by round: {ratio.median:.2f}, quartiles "
+            f"{_spread(ratio, '{:.2f}')})"
+        )
+    return "\n".join(lines)
 
 
 def _pipeline(_, found):

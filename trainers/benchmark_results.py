@@ -158,13 +158,20 @@ class Results:
         return rate and rate.median / self.peak_gflops
 
     @property
-    def agreement_ratios(self) -> list[float]:
-        """Per round, a step with agreement units over one without."""
-        found = {m.action: m.seconds for m in self.of_part("agreement")}
-        pairs = zip(
-            found.get(WITH_UNITS, ()), found.get(WITHOUT_UNITS, ()), strict=True
-        )
-        return [whole / without for whole, without in pairs]
+    def agreement_ratios(self) -> dict[str, list[float]]:
+        """Per network and round, a step with units over one without."""
+        steps: dict[str, dict[str, tuple[float, ...]]] = {}
+        for m in self.of_part("agreement"):
+            steps.setdefault(m.name, {})[m.action] = m.seconds
+        return {
+            name: [
+                whole / without
+                for whole, without in zip(
+                    found[WITH_UNITS], found[WITHOUT_UNITS], strict=True
+                )
+            ]
+            for name, found in steps.items()
+        }
 
 
 def product_gflops(side: int, seconds: float) -> float:

@@ -89,16 +89,20 @@ def _draw_pipeline(axis, found, _):
     _draw_bars(axis, [(m.name, m.action, m.images_per_second) for m in found])
 
 
-def _draw_agreement(axis, found, results):
+def _draw_agreement(axis, _, results):
     """Draws the ratio of each round, so that its noise is seen."""
     axis.set_title("Agreement units: a step with over one without")
-    ratios = results.agreement_ratios
-    low, median, high = quartiles(ratios)
-    axis.axhspan(low, high, color=COLORS[0], alpha=0.15, linewidth=0)
-    axis.axhline(median, color=COLORS[0],
-                 label=f"{found[0].name}: {median:.2f} "
-                 f"({low:.2f} to {high:.2f})")  # fmt: skip
-    axis.plot(range(1, len(ratios) + 1), ratios, "o", color=INK, markersize=3)
+    networks = results.agreement_ratios.items()
+    for color, (name, ratios) in zip(COLORS, networks, strict=False):
+        low, median, high = quartiles(ratios)
+        axis.axhspan(low, high, color=color, alpha=0.15, linewidth=0)
+        axis.axhline(
+            median,
+            color=color,
+            label=f"{name}: {median:.2f} ({low:.2f} to {high:.2f})",
+        )
+        rounds = range(1, len(ratios) + 1)
+        axis.plot(rounds, ratios, "o", color=color, markersize=3)
     axis.axhline(1, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
     axis.margins(y=0.25)
     axis.grid(True, axis="y")

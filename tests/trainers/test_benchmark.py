@@ -76,7 +76,7 @@ def measured(tmp_path_factory):
         patch.setitem(VARIANTS, "encapnet_least", small)
         for name, value in {
             "_PRODUCTS": (64, 128),
-            "_AGREEMENT": "encapnet_least",
+            "_AGREEMENT": ("encapnet_least",),
             "_CONVOLUTIONS": {"variant": "encapnet_least", "batch": 2},
             "_PIPELINE_IMAGES": 50,
             "_SOLVER_BATCHES": (8,),
@@ -140,7 +140,7 @@ def test_the_file_says_what_computed_and_keeps_every_number(measured):
     assert content["settings"]["batch"] == 4
     assert set(content["growth"]) == {"batch", "iterations"}
     stored = read_results(measured[0] / "benchmark.json")
-    assert content["agreement_ratios"] == stored.agreement_ratios != []
+    assert content["agreement_ratios"] == stored.agreement_ratios != {}
     assert content["peak_gflops"] == stored.peak_gflops
     assert stored.products.keys() == {64, 128}
     train, inference, *_ = stored.measurements
@@ -238,18 +238,28 @@ def test_figures_of_known_times():
     assert alone.gflops is alone.images_per_second is None
     assert alone.share_in_turn is None
     assert run.share_of_peak(alone) is None
-    assert run.agreement_ratios == []
+    assert run.agreement_ratios == {}
 
 
 def test_the_cost_of_units_is_a_ratio_within_rounds():
-    def step(action, *seconds):
-        return measurement(action=action, seconds=seconds, part="agreement")
+    def step(name, action, *seconds):
+        return measurement(
+            name=name, action=action, seconds=seconds, part="agreement"
+        )
 
     found = results(
-        step(WITH_UNITS, 1.2, 24.0, 3.9), step(WITHOUT_UNITS, 1.0, 20.0, 3.0)
+        step("one", WITH_UNITS, 1.2, 24.0, 3.9),
+        step("one", WITHOUT_UNITS, 1.0, 20.0, 3.0),
+        step("other", WITH_UNITS, 2.0, 2.0, 2.0),
+        step("other", WITHOUT_UNITS, 1.0, 1.0, 1.0),
     )
-    assert found.agreement_ratios == pytest.approx([1.2, 1.2, 1.3])
-    assert "round by round: 1.20, quartiles 1.20 to 1.25)" in tables(found)
+    assert found.agreement_ratios == {
+        "one": pytest.approx([1.2, 1.2, 1.3]),
+        "other": [2.0, 2.0, 2.0],
+    }
+    text = tables(found)
+    assert "one: ratio, round by round: 1.20, quartiles 1.20 to 1.25)" in text
+    assert "other: ratio, round by round: 2.00" in text
 
 
 def test_units_are_left_out_of_the_same_network(monkeypatch):
