@@ -42,10 +42,9 @@ def grouped_conv2d(
         # the kernel (oneDNN, TensorFlow 2.21).
         inputs, stride = inputs[:, ::stride, ::stride], 1
     if groups > 1 and _float32_is_faster(inputs.dtype):
-        narrow, wide = inputs.dtype, tf.float32
-        inputs, kernel = tf.cast(inputs, wide), tf.cast(kernel, wide)
-        outputs = grouped_conv2d(inputs, kernel, groups=groups, stride=stride)
-        return tf.cast(outputs, narrow)
+        return _in_float32(
+            grouped_conv2d, inputs, kernel, groups=groups, stride=stride
+        )
     pad, padding = _padding(kernel, stride)
 
     def convolve(part, part_kernel):
@@ -85,6 +84,15 @@ def grouped_conv2d_transpose(
     inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
     _check_groups(groups, inputs=inputs.shape[-1], outputs=kernel.shape[-1])
     _check_channels(inputs, kernel, kernel.shape[3])
+    if groups > 1 and _float32_is_faster(inputs.dtype):
+        return _in_float32(
+            grouped_conv2d_transpose,
+            inputs,
+            kernel,
+            groups=groups,
+            stride=stride,
+            output_size=output_size,
+        )
     if kernel.shape[0] == 1 and stride > 1:
         # As above: not TensorFlow's strided 1×1 form.
         kernel = tf.pad(kernel, [[1, 1], [1, 1], [0, 0], [0, 0]])
@@ -114,6 +122,11 @@ def grouped_conv2d_transpose(
     if groups == 1 or _native_groups(inputs.dtype):
         return transpose(inputs, kernel)
     return _split_and_concatenate(transpose, inputs, kernel, groups)
+
+
+def _in_float32(convolve, inputs, kernel, **arguments):
+    inputs_and_kernel = tf.cast(inputs, tf.float32), tf.cast(kernel, tf.float32)
+    return tf.cast(convolve(*inputs_and_kernel, **arguments), inputs.dtype)
 
 
 def _split_and_concatenate(convolve, inputs, kernel, groups):
