@@ -10,7 +10,7 @@ import sys
 import tensorflow as tf
 from absl import flags
 
-from encapnet_tf.data import Dataset, Split, load
+from encapnet_tf.data import Dataset, load
 from trainers import evaluation, plots_evaluation, programs
 from trainers.capsules import capsule_statistics, has_capsules
 from trainers.plots_capsules import capsules as draw_capsules
@@ -89,14 +89,16 @@ def evaluate(
     data = _load_data(run, dataset, data_dir)
     for each in runs.values():
         _check_fit(each, data, run)
-    split = _limited(data.test, limit_test, run)
+    seed = run.recipe.seed
+    split = evaluation.limited(data.test, limit_test, seed)
     crops = multi_crop
     if crops is None:
         crops = bool(run.summary.get("multi_crop"))
     folder = run.folder.path / "evaluation"
     _test(runs, data, split, crops, folder)
     if robustness:
-        split = _limited(data.test, limit_test or ROBUSTNESS_IMAGES, run)
+        limit = limit_test or ROBUSTNESS_IMAGES
+        split = evaluation.limited(data.test, limit, seed)
         _disturb(runs, split, folder)
     print(f"Written to {folder}:")
     print("  " + "  ".join(n for n in FILES if (folder / n).exists()))
@@ -138,12 +140,6 @@ def _check_fit(run: Run, data: Dataset, first: Run):
 def _few(names):
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
     return f"{len(names)} classes ({shown})"
-
-
-def _limited(split: Split, limit, run: Run) -> Split:
-    if limit is None or limit >= split.num_examples:
-        return split
-    return split.take(limit, run.recipe.seed)
 
 
 def _test(runs, data, split, crops, folder):

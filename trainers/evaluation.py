@@ -35,6 +35,13 @@ class ClassErrors(NamedTuple):
     times: int
 
 
+def limited(split: Split, limit: int | None, seed: int) -> Split:
+    """Returns a split with so many examples at the most; None: all."""
+    if limit is None or limit >= split.num_examples:
+        return split
+    return split.take(limit, seed)
+
+
 def scores_and_labels(
     model: keras.Model, split: Split, *, crops: bool = False, flip: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -111,7 +111,7 @@ def _announce(recipe, dataset, folder, loop):
         f"{dataset.name}: "
         f"{loop.train.num_examples:,} training, "
         f"{loop.validation.num_examples:,} validation and "
-        f"{dataset.test.num_examples:,} test images, "
+        f"{loop.test.num_examples:,} test images, "
         f"{dataset.num_classes} classes.\nRun folder: {folder.path}",
         flush=True,
     )

@@ -18,7 +18,7 @@ from trainers.devices import (
     is_chief,
     num_processes,
 )
-from trainers.evaluation import error_rate, scores_and_labels
+from trainers.evaluation import error_rate, limited, scores_and_labels
 from trainers.progress import Progress
 from trainers.recipe import Recipe, set_policy
 from trainers.run_folder import RunFolder
@@ -111,12 +111,9 @@ class Loop:
         self._writer = None
 
     def _split_data(self):
-        train = self.dataset.train
         recipe = self.recipe
-        if recipe.limit_train:
-            train = train.take(
-                min(recipe.limit_train, train.num_examples), recipe.seed
-            )
+        train = limited(self.dataset.train, recipe.limit_train, recipe.seed)
+        self.test = limited(self.dataset.test, recipe.limit_test, recipe.seed)
         self.train, self.validation = split_validation(
             train, recipe.validation_fraction, recipe.seed
         )

@@ -85,6 +85,7 @@ class Recipe:
         "once, at the end."
     )  # fmt: skip
     limit_train: int | None = _flag(None, "Use only so many training images.")
+    limit_test: int | None = _flag(None, "Test on only so many images.")
     class_weights: str = _flag(
         "none", "none, or balanced: rare classes count more."
     )
@@ -120,7 +121,8 @@ class Recipe:
         ramp = self.agreement_ramp
         _check_range("agreement_ramp", ramp, 0 <= ramp <= 1)
         for name in (
-            "limit_train", "image_size", "patience", "steps_per_epoch"
+            "limit_train", "limit_test", "image_size", "patience",
+            "steps_per_epoch",
         ):  # fmt: skip
             value = getattr(self, name)
             _check_range(name, value, value is None or value >= 1)

@@ -106,7 +106,7 @@ def _summarise(loop, model):
     if crops is None:
         crops = recipe.augmentation != "none"
     scores, labels = scores_and_labels(
-        model, dataset.test, crops=crops, flip=loop.flip
+        model, loop.test, crops=crops, flip=loop.flip
     )
     seconds = sum(row["seconds"] for row in loop.state.history)
     images = loop.steps * recipe.batch_size * loop.state.epoch

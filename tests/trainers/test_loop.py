@@ -9,6 +9,7 @@ from encapnet_tf.agreement import agreement_units
 from trainers import checkpoints
 from trainers.loop import Diverged, Loop
 from trainers.run_folder import RunFolder
+from trainers.runs import finish_run
 from trainers.step import learning_rate
 
 WITH_UNIT = {
@@ -241,3 +242,14 @@ def test_short_epochs_see_other_images_and_end_the_schedule(recipe, stripes):
     assert not np.array_equal(*orders)
     whole, _ = train(recipe(epochs=1, steps_per_epoch=100), stripes)
     assert whole.steps == 9
+
+
+def test_a_limited_test_keeps_the_proportions_of_the_classes(
+    recipe, stripes, tmp_path
+):
+    loop, _ = train(recipe(limit_test=30), stripes)
+    folder = RunFolder(tmp_path)
+    assert finish_run(loop, folder)["test_images"] == 30
+    _, counts = np.unique(loop.test.labels, return_counts=True)
+    assert counts.tolist() == [10, 10, 10]
+    assert Loop(recipe(limit_test=99), stripes, None).test.num_examples == 60
