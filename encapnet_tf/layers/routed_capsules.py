@@ -101,10 +101,12 @@ class RoutedCapsules(keras.layers.Layer):
             )
         dim = channels // capsules
         votes = capsules * self.num_capsules * self.capsule_dim
-        # Glorot normal of the mapping of one capsule to another. By the fans
-        # of the whole kernel the votes of CapNet would start so small that
-        # two squashes leave no gradient.
-        deviation = math.sqrt(2 / (dim + self.capsule_dim))
+        # Glorot normal. Dynamic routing takes the fans of the mapping of one
+        # capsule to another: by those of the whole kernel the votes of CapNet
+        # start so small that two squashes leave no gradient. EM squashes
+        # nothing, and starts better from small votes.
+        fan_out = self.capsule_dim if self.routing == "dynamic" else votes
+        deviation = math.sqrt(2 / (dim + fan_out))
         self.kernel = self.add_weight(
             name="kernel",
             shape=(dim, votes),
