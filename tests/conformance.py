@@ -72,7 +72,12 @@ LAYERS = {
     ),
     "GroupedConv2D_others": (
         layers.GroupedConv2D,
-        {"filters": 8, "kernel_size": 5, "skip_own_block": 4},
+        {
+            "filters": 8,
+            "kernel_size": 5,
+            "skip_own_block": 4,
+            "before_norm": True,
+        },
         [(6, 5, 4)],
     ),
     "CapConv_master": (

@@ -39,8 +39,7 @@ class BatchNorm(keras.layers.BatchNormalization):
     def call(self, inputs, bias=None, training=None, mask=None):
         """Normalises, by the batch's statistics when training."""
         if not self._fusable(inputs) or mask is not None:
-            maps = inputs if bias is None else inputs + bias
-            return super().call(maps, training=training, mask=mask)
+            return self._call_keras(inputs, bias, training, mask)
         if bias is None:
             bias = tf.zeros(inputs.shape[-1])
         bias = tf.cast(bias, tf.float32)
@@ -60,6 +59,17 @@ class BatchNorm(keras.layers.BatchNormalization):
         # Not in the mean: the kernel has no gradient for it.
         beta += bias * gamma * tf.math.rsqrt(variance + self.epsilon)
         return self._fused(inputs, gamma, beta, mean, variance)[0]
+
+    def _call_keras(self, inputs, bias, training, mask):
+        """Keras' own form, with the bias as above."""
+        if bias is None:
+            return super().call(inputs, training=training, mask=mask)
+        if not (training and self.trainable):
+            return super().call(inputs + bias, training=training, mask=mask)
+        outputs = super().call(inputs, training=True, mask=mask)
+        share = tf.cast(bias, self.moving_mean.dtype) * (1 - self.momentum)
+        self.moving_mean.assign(self.moving_mean + share)
+        return _independent(outputs, bias)
 
     def _fusable(self, inputs):
         return (

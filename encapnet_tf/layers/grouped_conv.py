@@ -20,6 +20,9 @@ class GroupedConv2D(keras.layers.Layer):
         stride: Stride in both directions.
         groups: Number of groups of channels; 1 is an ordinary convolution.
         use_bias: Whether to add a bias, zero at first.
+        before_norm: Whether a batch normalisation follows. In training it
+            takes the bias away again, so its gradient is 0 exactly, not
+            rounding noise, which Adam would make steps of.
         skip_own_block: None, or a number of blocks C (with one group): input
             and output channels are cut into C blocks, and an output block
             does not read the input block of its own number. Those entries of
@@ -43,6 +46,7 @@ class GroupedConv2D(keras.layers.Layer):
         stride=1,
         groups=1,
         use_bias=True,
+        before_norm=False,
         skip_own_block=None,
         **kwargs,
     ):
@@ -52,6 +56,7 @@ class GroupedConv2D(keras.layers.Layer):
         self.stride = stride
         self.groups = groups
         self.use_bias = use_bias
+        self.before_norm = before_norm
         self.skip_own_block = skip_own_block
 
     def build(self, input_shape):
@@ -84,7 +89,10 @@ class GroupedConv2D(keras.layers.Layer):
     def call(self, inputs):
         """Convolves and adds the bias."""
         outputs = self.convolve(inputs)
-        return outputs + self.bias if self.use_bias else outputs
+        if not self.use_bias:
+            return outputs
+        bias = tf.convert_to_tensor(self.bias)
+        return outputs + (_constant(bias) if self.before_norm else bias)
 
     def convolve(self, inputs):
         """Convolves; the bias is left to the batch normalisation behind."""
@@ -109,6 +117,7 @@ class GroupedConv2D(keras.layers.Layer):
             "stride": self.stride,
             "groups": self.groups,
             "use_bias": self.use_bias,
+            "before_norm": self.before_norm,
             "skip_own_block": self.skip_own_block,
         }
 
@@ -125,3 +134,9 @@ class GroupedConv2D(keras.layers.Layer):
             np.eye(blocks), np.ones((shape[2] // blocks, shape[3] // blocks))
         )
         return tf.constant(1 - own, dtype)
+
+
+@tf.custom_gradient
+def _constant(tensor):
+    """Returns the tensor; its gradient is 0, not missing."""
+    return tf.identity(tensor), tf.zeros_like

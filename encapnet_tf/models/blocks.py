@@ -16,8 +16,9 @@ LARGEST_DIRECT_INPUT = 64
 def conv_bn_relu(maps, filters, kernel_size, stride, name, *, use_bias=True):
     """Convolution → BN → ReLU."""
     maps = GroupedConv2D(
-        filters, kernel_size, stride, use_bias=use_bias, name=f"{name}_conv"
-    )(maps)
+        filters, kernel_size, stride, use_bias=use_bias, before_norm=True,
+        name=f"{name}_conv",
+    )(maps)  # fmt: skip
     maps = BatchNorm(name=f"{name}_norm")(maps)
     return keras.layers.ReLU(name=f"{name}_relu")(maps)
 
