@@ -11,13 +11,13 @@ Keras' policy mixed_bfloat16, the peer under autocast with channels last.
 Before anything is timed the peer gets our weights and must compute the same
 scores in float64, in inference and with the batch's own statistics, and have
 as many parameters. Each contestant has a process of its own with the same
-number of threads, and they take turns, so that a slow moment of the machine
-hits all; medians and quartiles are printed. Where torch is missing, that is
-said and nothing is timed.
+number of threads, and they take turns of a second or more, so that a slow
+moment of the machine hits all; medians and quartiles of all calls are printed.
+Where torch is missing, that is said and nothing is timed.
 
 Run: pip install torch==2.13.0   (in an environment of its own, beside ours)
      python -m benchmarks.peer_torch [--variants=encapnet6,…] [--batch=64]
-         [--routed_batch=4] [--repeats=10] [--threads=2]
+         [--routed_batch=4] [--repeats=5] [--threads=2]
 
 The votes of the peer's CapNet take gigabytes, hence a batch of its own for
 the routed variants, the same for both sides.
@@ -26,10 +26,8 @@ the routed variants, the same for both sides.
 import argparse
 import contextlib
 import importlib.util
-import multiprocessing
 import os
 import statistics
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -38,6 +36,7 @@ import numpy as np
 import tensorflow as tf
 
 import encapnet_tf
+from benchmarks.turns import Worker, in_turn
 from encapnet_tf.config import VARIANTS
 
 DEFAULT_VARIANTS = (
@@ -200,8 +199,9 @@ def check(variant, model, images, peer_scores):
     return difference
 
 
-def make_runs(contestant, variant, batch):
+def make_runs(threads, contestant, variant, batch):
     """Returns the calls of a contestant, by job."""
+    set_threads(contestant, threads)
     rng = np.random.default_rng(0)
     images = rng.uniform(size=(batch, 32, 32, 3)).astype("float32")
     labels = rng.integers(0, 10, size=batch)
@@ -209,65 +209,6 @@ def make_runs(contestant, variant, batch):
     if framework == "tensorflow":
         return our_runs(variant, dtype, images, labels)
     return peer_runs(variant, dtype, memory_format, images, labels)
-
-
-def work(connection, threads, contestant, variant, batch):
-    """Times what it is asked for, until the other end closes."""
-    set_threads(contestant, threads)
-    runs = make_runs(contestant, variant, batch)
-    with contextlib.suppress(EOFError):
-        while True:
-            connection.send(timed(runs[connection.recv()]))
-
-
-class Worker:
-    """A contestant in a process of its own.
-
-    Args:
-        threads: Of the process.
-        contestant: Who.
-        variant: The network.
-        batch: Images of a call.
-    """
-
-    def __init__(self, threads, contestant, variant, batch):
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=work,
-            args=(theirs, threads, contestant, variant, batch),
-            daemon=True,
-        )
-        self._process.start()
-        theirs.close()
-
-    def __call__(self, job):
-        """Returns the seconds that a job took."""
-        self._connection.send(job)
-        return self._connection.recv()
-
-    def close(self):
-        """Ends the process."""
-        self._connection.close()
-        self._process.join()
-
-
-def timed(run):
-    """Returns the seconds of a call."""
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-def interleave(workers, job, repeats):
-    """Returns the seconds of each worker by name, in turn after two each."""
-    for worker in workers.values():
-        worker(job), worker(job)
-    rounds = [
-        {name: worker(job) for name, worker in workers.items()}
-        for _ in range(repeats)
-    ]
-    return {name: [times[name] for times in rounds] for name in workers}
 
 
 def rate(times, batch):
@@ -280,9 +221,11 @@ def compare(variant, batch, repeats, threads):
     """Prints the rows of a variant."""
     print(f"{variant}, batch {batch}, scores {difference(variant):.0e} apart")
     names = ROUTED_CONTESTANTS if _routed(variant) else CONTESTANTS
-    workers = {name: Worker(threads, name, variant, batch) for name in names}
+    workers = {
+        name: Worker(make_runs, threads, name, variant, batch) for name in names
+    }
     for job in JOBS:
-        times = interleave(workers, job, repeats)
+        times = in_turn(workers, job, repeats)
         medians = {n: statistics.median(spent) for n, spent in times.items()}
         for name, spent in times.items():
             print(
@@ -325,7 +268,7 @@ def parse(arguments=None):
     add("--variants", default=",".join(DEFAULT_VARIANTS), help="by commas")
     add("--batch", type=int, default=64, help="images of a step")
     add("--routed_batch", type=int, default=4, help="the same for CapNet")
-    add("--repeats", type=int, default=10, help="turns of each side, 2 or more")
+    add("--repeats", type=int, default=5, help="turns of each side, 2 or more")
     add("--threads", type=int, default=os.cpu_count(), help="of each side")
     options = parser.parse_args(arguments)
     options.variants = options.variants.split(",")
@@ -352,8 +295,8 @@ def main(arguments=None):
         return
     print(
         f"{options.threads} threads for each; images per second, median and "
-        f"quartiles of {options.repeats} turns; how many times as fast ours "
-        "is in the same type",
+        f"quartiles of {options.repeats} turns of calls; how many times as "
+        "fast ours is in the same type",
         flush=True,
     )
     for variant in options.variants:

@@ -1,0 +1,72 @@
+"""Times contestants in turn, each in a process of its own.
+
+The threads of a framework spin for a while after a call and slow down whoever
+comes next, and caches hold what the last one used. So a turn is several calls,
+and the first of them does not count.
+"""
+
+import contextlib
+import multiprocessing
+import time
+
+TURN_SECONDS = 1.0
+
+
+class Worker:
+    """A contestant in a process of its own.
+
+    Args:
+        make_runs: Returns calls by the name of their job; called there.
+        *arguments: Of `make_runs`.
+    """
+
+    def __init__(self, make_runs, *arguments):
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=work, args=(theirs, make_runs, arguments), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+
+    def __call__(self, job):
+        """Returns the seconds of the calls of a turn."""
+        self._connection.send(job)
+        return self._connection.recv()
+
+    def close(self):
+        """Ends the process."""
+        self._connection.close()
+        self._process.join()
+
+
+def work(connection, make_runs, arguments):
+    """Takes a turn whenever asked, until the other end closes."""
+    runs = make_runs(*arguments)
+    with contextlib.suppress(EOFError):
+        while True:
+            connection.send(turn(runs[connection.recv()]))
+
+
+def turn(run, seconds=TURN_SECONDS):
+    """Returns the seconds of calls, as many as it takes to fill a turn.
+
+    The first is left out, unless it filled the turn alone.
+    """
+    times = []
+    while sum(times) < seconds:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return times[1:] or times
+
+
+def in_turn(workers, job, repeats):
+    """Returns the seconds of each worker by name, after one turn for each."""
+    for worker in workers.values():
+        worker(job)
+    times = {name: [] for name in workers}
+    for _ in range(repeats):
+        for name, worker in workers.items():
+            times[name] += worker(job)
+    return times
