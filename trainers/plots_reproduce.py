@@ -43,7 +43,9 @@ def errors(outcomes: Sequence[Outcome], data: str, path: pathlib.Path) -> None:
 
 
 def _draw_ours(axis, place, outcome):
-    label = "ours: mean, every seed" if place == 0 else None
+    several = ": mean ± standard deviation, and every seed"
+    label = "ours" + several * (outcome.spread is not None)
+    label = label if place == 0 else None
     if outcome.error is None:
         axis.text(
             0.01, place, outcome.status, va="center", color=GREY, fontsize=9,
@@ -54,7 +56,7 @@ def _draw_ours(axis, place, outcome):
         return
     axis.errorbar(
         100 * outcome.error, place, xerr=100 * (outcome.spread or 0) or None,
-        fmt="o", color=BLUE, markersize=8, capsize=4, zorder=4, label=label,
+        fmt="o", color=BLUE, markersize=8, zorder=4, label=label,
         clip_on=False,
     )  # fmt: skip
     seeds = [100 * error for error in outcome.errors.values()]
