@@ -14,6 +14,8 @@ from trainers.plots import BLUE, GREY, ORANGE, STYLE, save
 from trainers.routing_dynamics import NUM_BINS
 
 _BAR = "#c4c9d1"
+# The largest error over the smallest that a linear axis can show.
+_CRUSHED = 20
 
 
 def errors(outcomes: Sequence[Outcome], data: str, path: pathlib.Path) -> None:
@@ -31,7 +33,7 @@ def errors(outcomes: Sequence[Outcome], data: str, path: pathlib.Path) -> None:
         )
         axis.invert_yaxis()
         axis.set_ylim(len(outcomes) - 0.4, -0.6)
-        axis.set_xlim(left=0)
+        _scale(axis, outcomes)
         axis.set_xlabel("test error, %")
         axis.grid(True, axis="x")
         axis.grid(True, axis="y", linestyle=":")
@@ -40,6 +42,18 @@ def errors(outcomes: Sequence[Outcome], data: str, path: pathlib.Path) -> None:
         axis.spines["left"].set_visible(False)
         figure.legend(loc="outside upper center", ncols=2)
         save(figure, path)
+
+
+def _scale(axis, outcomes):
+    """From 0 on, or where that would crush the small errors, by decades."""
+    means = [o.error for o in outcomes if o.error]
+    if not means or max(means) < _CRUSHED * min(means):
+        axis.set_xlim(left=0)
+        return
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axis.xaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _draw_ours(axis, place, outcome):
