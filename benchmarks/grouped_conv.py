@@ -10,11 +10,8 @@ Run: python -m benchmarks.grouped_conv [--repeats 30]
 """
 
 import argparse
-import os
 import statistics
 import time
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 import numpy as np

@@ -29,8 +29,6 @@ import importlib.util
 import os
 import statistics
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 import keras
 import numpy as np
 import tensorflow as tf

@@ -33,9 +33,6 @@ import statistics
 import time
 
 import numpy as np
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 import tensorflow as tf
 
 from encapnet_tf.ops.sinkhorn import sinkhorn_divergence

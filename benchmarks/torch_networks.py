@@ -62,6 +62,19 @@ def in_a_row(maps, num_capsules):
     return capsules.transpose(2, 3).flatten(1, 2)
 
 
+class ConvNorm(nn.Module):
+    """Convolution → BN → ReLU."""
+
+    def __init__(self, inputs, outputs, kernel_size, stride=1):
+        super().__init__()
+        self.conv = convolution(inputs, outputs, kernel_size, stride)
+        self.norm = norm(outputs)
+
+    def forward(self, maps):
+        """From maps to maps."""
+        return torch.relu(self.norm(self.conv(maps)))
+
+
 class Stem(nn.Module):
     """Convolution → BN → ReLU, several times."""
 
@@ -70,17 +83,15 @@ class Stem(nn.Module):
         self.depth = len(config.stem)
         channels = config.input_shape[-1]
         for number, (width, stride) in enumerate(config.stem, start=1):
-            layer = convolution(channels, width, 3, stride)
-            setattr(self, f"stem{number}_conv", layer)
-            setattr(self, f"stem{number}_norm", norm(width))
+            layer = ConvNorm(channels, width, 3, stride)
+            setattr(self, f"stem{number}", layer)
             channels = width
         self.channels = channels
 
     def enter(self, maps):
         """From images to maps."""
         for number in range(1, self.depth + 1):
-            maps = getattr(self, f"stem{number}_conv")(maps)
-            maps = torch.relu(getattr(self, f"stem{number}_norm")(maps))
+            maps = getattr(self, f"stem{number}")(maps)
         return maps
 
 
@@ -254,10 +265,7 @@ class CapNet(Stem):
         for _, stride in config.stem:
             side //= stride
         if config.routing == "em":
-            self.activations_conv = convolution(
-                self.channels, config.num_capsules, 3
-            )
-            self.activations_norm = norm(config.num_capsules)
+            self.activations = ConvNorm(self.channels, config.num_capsules, 3)
         self.middle_capsules = Routed(
             config.routing,
             config.num_capsules,
@@ -278,8 +286,7 @@ class CapNet(Stem):
         maps = self.enter(images)
         activations = None
         if self.config.routing == "em":
-            activations = self.activations_norm(self.activations_conv(maps))
-            activations = torch.relu(activations).flatten(1)
+            activations = self.activations(maps).flatten(1)
         lower = in_a_row(maps, self.config.num_capsules)
         middle, activations = self.middle_capsules(lower, activations)
         capsules, _ = self.class_capsules(middle, activations)

@@ -76,9 +76,19 @@ LAYERS = {
             "filters": 8,
             "kernel_size": 5,
             "skip_own_block": 4,
-            "before_norm": True,
         },
         [(6, 5, 4)],
+    ),
+    "ConvNorm": (
+        layers.ConvNorm,
+        {
+            "filters": 5,
+            "kernel_size": 3,
+            "stride": 2,
+            "use_bias": False,
+            "relu": False,
+        },
+        [(5, 6, 4)],
     ),
     "CapConv_master": (
         layers.CapConv,

@@ -3,6 +3,7 @@
 from encapnet_tf.layers.batch_norm import BatchNorm
 from encapnet_tf.layers.cap_conv import CapConv
 from encapnet_tf.layers.cap_fc import CapFC
+from encapnet_tf.layers.conv_norm import ConvNorm
 from encapnet_tf.layers.feedback_agreement import FeedbackAgreement
 from encapnet_tf.layers.grouped_conv import GroupedConv2D
 from encapnet_tf.layers.lengths import Lengths
@@ -12,6 +13,7 @@ __all__ = [
     "BatchNorm",
     "CapConv",
     "CapFC",
+    "ConvNorm",
     "FeedbackAgreement",
     "GroupedConv2D",
     "Lengths",

@@ -60,6 +60,12 @@ class BatchNorm(keras.layers.BatchNormalization):
         beta += bias * gamma * tf.math.rsqrt(variance + self.epsilon)
         return self._fused(inputs, gamma, beta, mean, variance)[0]
 
+    def affine(self, bias=None):
+        """Returns scale and offset, `(channels,)`: what inference applies."""
+        scale = self.gamma * tf.math.rsqrt(self.moving_variance + self.epsilon)
+        mean = self.moving_mean if bias is None else self.moving_mean - bias
+        return scale, self.beta - mean * scale
+
     def _call_keras(self, inputs, bias, training, mask):
         """Keras' own form, with the bias as above."""
         if bias is None:

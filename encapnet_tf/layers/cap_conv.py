@@ -6,6 +6,7 @@ import tensorflow as tf
 from encapnet_tf import ops
 from encapnet_tf.checks import check_choice, check_positive
 from encapnet_tf.layers.batch_norm import BatchNorm
+from encapnet_tf.layers.conv_norm import convolve_and_normalize
 from encapnet_tf.layers.grouped_conv import GroupedConv2D
 
 BRANCHES = ("master", "master_aide")
@@ -153,24 +154,33 @@ class CapConv(keras.layers.Layer):
 
     def call(self, inputs, skip=None, training=None):
         """Maps lower capsules to higher ones."""
-        capsules, biases = self.master.convolve(inputs), [self.master.bias]
-        if self.branches == "master_aide":
-            master = self._activate(
-                self.master_norm, capsules, biases, training
+        projection = [self.skip_projection] if self.project_skip else []
+        if self.branches == "master":
+            # Both read the same window: one convolution.
+            return self._activate(
+                [self.master, *projection], self.norm, inputs, skip, training
             )
-            aide = self._activate(
-                self.aide_norm,
-                self.aide.convolve(inputs),
-                [self.aide.bias],
-                training,
+        master, aide = (
+            self._activate([conv], norm, inputs, None, training)
+            for conv, norm in (
+                (self.master, self.master_norm),
+                (self.aide, self.aide_norm),
             )
-            capsules, biases = self._interact(master, aide), []
-        if self.project_skip:
-            capsules += self.skip_projection.convolve(inputs)
-            biases.append(self.skip_projection.bias)
+        )
+        capsules = self._interact(master, aide)
         if skip is not None:
             capsules += skip
-        return self._activate(self.norm, capsules, biases, training)
+        return self._activate(projection, self.norm, inputs, capsules, training)
+
+    def _activate(self, convolutions, norm, inputs, plus, training):
+        """Convolutions of the inputs (+ plus) → BN → ReLU → squash."""
+        if convolutions:
+            maps = convolve_and_normalize(
+                convolutions, norm, inputs, plus=plus, training=training
+            )
+        else:
+            maps = norm(plus, training=training)
+        return ops.activate_capsules(maps, self.num_capsules)
 
     def _interact(self, master, aide):
         """Equation 6: s = m¹ v̂¹ + m² v̂², m broadcast over a capsule."""
@@ -185,11 +195,6 @@ class CapConv(keras.layers.Layer):
         if self.coefficients == "cross":
             first, second = second, first
         return ops.merge_capsules(first * master + second * aide)
-
-    def _activate(self, norm, maps, biases, training):
-        bias = tf.add_n(biases) if biases else None
-        maps = norm(maps, bias=bias, training=training)
-        return ops.activate_capsules(maps, self.num_capsules)
 
     def compute_output_shape(self, inputs_shape, skip_shape=None):
         """Returns the shape of the higher capsules."""

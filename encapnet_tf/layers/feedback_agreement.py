@@ -13,6 +13,7 @@ from encapnet_tf import ops
 from encapnet_tf.checks import check_positive
 from encapnet_tf.config import AgreementConfig
 from encapnet_tf.layers.batch_norm import BatchNorm
+from encapnet_tf.layers.conv_norm import convolve_and_normalize
 from encapnet_tf.layers.grouped_conv import GroupedConv2D
 
 # Ours: on such maps two strides of 2 leave one entry, and the cosine distance
@@ -116,8 +117,7 @@ class Extractor(keras.layers.Layer):
         """Extracts the vectors, by the statistics of this batch."""
         maps = inputs
         for conv, norm in self.blocks:
-            maps = conv.convolve(maps)
-            maps = norm(maps, bias=conv.bias, training=training)
+            maps = convolve_and_normalize([conv], norm, maps, training=training)
             maps = tf.nn.relu(maps)
         return tf.reshape(maps, (-1, self.num_entries))
 

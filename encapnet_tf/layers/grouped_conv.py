@@ -20,9 +20,6 @@ class GroupedConv2D(keras.layers.Layer):
         stride: Stride in both directions.
         groups: Number of groups of channels; 1 is an ordinary convolution.
         use_bias: Whether to add a bias, zero at first.
-        before_norm: Whether a batch normalisation follows. In training it
-            takes the bias away again, so its gradient is 0 exactly, not
-            rounding noise, which Adam would make steps of.
         skip_own_block: None, or a number of blocks C (with one group): input
             and output channels are cut into C blocks, and an output block
             does not read the input block of its own number. Those entries of
@@ -46,7 +43,6 @@ class GroupedConv2D(keras.layers.Layer):
         stride=1,
         groups=1,
         use_bias=True,
-        before_norm=False,
         skip_own_block=None,
         **kwargs,
     ):
@@ -56,7 +52,6 @@ class GroupedConv2D(keras.layers.Layer):
         self.stride = stride
         self.groups = groups
         self.use_bias = use_bias
-        self.before_norm = before_norm
         self.skip_own_block = skip_own_block
 
     def build(self, input_shape):
@@ -88,20 +83,20 @@ class GroupedConv2D(keras.layers.Layer):
 
     def call(self, inputs):
         """Convolves and adds the bias."""
-        outputs = self.convolve(inputs)
-        if not self.use_bias:
-            return outputs
-        bias = tf.convert_to_tensor(self.bias)
-        return outputs + (_constant(bias) if self.before_norm else bias)
+        outputs = ops.grouped_conv2d(
+            inputs,
+            self.masked_kernel(),
+            groups=self.groups,
+            stride=self.stride,
+        )
+        return outputs + self.bias if self.use_bias else outputs
 
-    def convolve(self, inputs):
-        """Convolves; the bias is left to the batch normalisation behind."""
+    def masked_kernel(self):
+        """The kernel, zero where blocks do not read their own."""
         kernel = tf.convert_to_tensor(self.kernel)
         if self.skip_own_block:
             kernel *= self._mask(kernel.shape, kernel.dtype)
-        return ops.grouped_conv2d(
-            inputs, kernel, groups=self.groups, stride=self.stride
-        )
+        return kernel
 
     def compute_output_shape(self, input_shape):
         """Returns the shape of the result."""
@@ -117,7 +112,6 @@ class GroupedConv2D(keras.layers.Layer):
             "stride": self.stride,
             "groups": self.groups,
             "use_bias": self.use_bias,
-            "before_norm": self.before_norm,
             "skip_own_block": self.skip_own_block,
         }
 
@@ -134,9 +128,3 @@ class GroupedConv2D(keras.layers.Layer):
             np.eye(blocks), np.ones((shape[2] // blocks, shape[3] // blocks))
         )
         return tf.constant(1 - own, dtype)
-
-
-@tf.custom_gradient
-def _constant(tensor):
-    """Returns the tensor; its gradient is 0, not missing."""
-    return tf.identity(tensor), tf.zeros_like

@@ -1,26 +1,16 @@
-"""What the networks share: the way in, convolutions, agreement units."""
+"""What the networks share: the way in, agreement units."""
 
 import dataclasses
 
 import keras
 
 from encapnet_tf.config import AgreementConfig
-from encapnet_tf.layers import BatchNorm, FeedbackAgreement, GroupedConv2D
+from encapnet_tf.layers import ConvNorm, FeedbackAgreement
 
 # Smaller inputs are zero-padded to this (MNIST's 28 to 32).
 SMALLEST_INPUT = 32
 # Larger ones enter by a 7×7 convolution and a pool, four times smaller.
 LARGEST_DIRECT_INPUT = 64
-
-
-def conv_bn_relu(maps, filters, kernel_size, stride, name, *, use_bias=True):
-    """Convolution → BN → ReLU."""
-    maps = GroupedConv2D(
-        filters, kernel_size, stride, use_bias=use_bias, before_norm=True,
-        name=f"{name}_conv",
-    )(maps)  # fmt: skip
-    maps = BatchNorm(name=f"{name}_norm")(maps)
-    return keras.layers.ReLU(name=f"{name}_relu")(maps)
 
 
 def enter(input_shape, stem, *, use_bias=True):
@@ -30,10 +20,9 @@ def enter(input_shape, stem, *, use_bias=True):
     for number, (channels, stride) in enumerate(stem, start=1):
         large = number == 1 and max(input_shape[:2]) > LARGEST_DIRECT_INPUT
         kernel_size, stride = (7, 2) if large else (3, stride)
-        maps = conv_bn_relu(
-            maps, channels, kernel_size, stride, f"stem{number}",
-            use_bias=use_bias,
-        )  # fmt: skip
+        maps = ConvNorm(
+            channels, kernel_size, stride, use_bias, name=f"stem{number}"
+        )(maps)
         if large:
             maps = keras.layers.ZeroPadding2D(1, name="stem_pad")(maps)
             maps = keras.layers.MaxPooling2D(3, 2, name="stem_pool")(maps)

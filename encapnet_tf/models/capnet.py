@@ -3,8 +3,8 @@
 import keras
 
 from encapnet_tf.config import CapNetConfig
-from encapnet_tf.layers import Lengths, RoutedCapsules
-from encapnet_tf.models.blocks import conv_bn_relu, enter
+from encapnet_tf.layers import ConvNorm, Lengths, RoutedCapsules
+from encapnet_tf.models.blocks import enter
 
 
 def build_capnet(config: CapNetConfig, name: str) -> keras.Model:
@@ -25,9 +25,7 @@ def build_capnet(config: CapNetConfig, name: str) -> keras.Model:
         name="class_capsules",
     )
     if config.routing == "em":
-        activations = conv_bn_relu(
-            maps, config.num_capsules, 3, 1, "activations"
-        )
+        activations = ConvNorm(config.num_capsules, 3, name="activations")(maps)
         capsules, _ = classes(*middle(maps, activations))
     else:
         capsules = classes(middle(maps))

@@ -3,7 +3,8 @@
 import keras
 
 from encapnet_tf.config import CNNConfig
-from encapnet_tf.models.blocks import agree, classify, conv_bn_relu, enter
+from encapnet_tf.layers import ConvNorm
+from encapnet_tf.models.blocks import agree, classify, enter
 
 
 def build_cnn(config: CNNConfig, name: str) -> keras.Model:
@@ -11,7 +12,7 @@ def build_cnn(config: CNNConfig, name: str) -> keras.Model:
     images, maps = enter(config.input_shape, config.stem[:1])
     for number, (channels, stride) in enumerate(config.stem[1:], start=2):
         lower = maps
-        maps = conv_bn_relu(lower, channels, 3, stride, f"stem{number}")
+        maps = ConvNorm(channels, 3, stride, name=f"stem{number}")(lower)
         maps = agree(
             maps,
             lower,

@@ -1,10 +1,12 @@
 """The ResNet that the paper sets beside EncapNet (table 2, right column)."""
 
+import functools
+
 import keras
 
 from encapnet_tf.config import ResNetConfig
-from encapnet_tf.layers import BatchNorm, GroupedConv2D
-from encapnet_tf.models.blocks import agree, classify, conv_bn_relu, enter
+from encapnet_tf.layers import ConvNorm
+from encapnet_tf.models.blocks import agree, classify, enter
 
 
 def build_resnet(config: ResNetConfig, name: str) -> keras.Model:
@@ -30,19 +32,11 @@ def build_resnet(config: ResNetConfig, name: str) -> keras.Model:
 
 def _block(inputs, channels, stride, name):
     """A basic block: two 3×3 convolutions and a shortcut."""
-    maps = conv_bn_relu(
-        inputs, channels, 3, stride, f"{name}_1", use_bias=False
-    )
-    maps = _conv_bn(maps, channels, 3, 1, f"{name}_2")
+    conv = functools.partial(ConvNorm, channels, use_bias=False)
+    maps = conv(3, stride, name=f"{name}_1")(inputs)
+    maps = conv(3, relu=False, name=f"{name}_2")(maps)
     shortcut = inputs
     if stride != 1 or inputs.shape[-1] != channels:
-        shortcut = _conv_bn(inputs, channels, 1, stride, f"{name}_shortcut")
+        shortcut = conv(1, stride, relu=False, name=f"{name}_shortcut")(inputs)
     maps = keras.layers.Add(name=f"{name}_add")([maps, shortcut])
     return keras.layers.ReLU(name=f"{name}_relu")(maps)
-
-
-def _conv_bn(maps, channels, kernel_size, stride, name):
-    maps = GroupedConv2D(
-        channels, kernel_size, stride, use_bias=False, name=f"{name}_conv"
-    )(maps)
-    return BatchNorm(name=f"{name}_norm")(maps)

@@ -16,6 +16,7 @@ from encapnet_tf.ops.grouped_conv import (
     grouped_conv2d,
     grouped_conv2d_transpose,
 )
+from encapnet_tf.ops.grouped_kernel import merge_groups
 from encapnet_tf.ops.routing import (
     DynamicRouting,
     EMRouting,
@@ -49,6 +50,7 @@ __all__ = [
     "length",
     "list_capsules",
     "merge_capsules",
+    "merge_groups",
     "sinkhorn",
     "sinkhorn_divergence",
     "sinkhorn_divergence_with_error",

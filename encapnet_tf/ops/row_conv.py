@@ -86,18 +86,22 @@ class _Rows:
         return [tf.reshape(row, (-1, columns)) for row in rows]
 
     def convolve(self, windows, kernel):
-        """One product per row of the result: all rows that it covers."""
-        results = []
-        for top in range(-self._pad, self._height - self._pad, self._stride):
-            first, last = max(top, 0), min(top + self._size, self._height)
-            weights = kernel[first - top : last - top]
-            result = tf.matmul(
-                tf.concat(windows[first:last], axis=1),
-                tf.reshape(weights, (-1, self._filters)),
+        """One product per row of the kernel, added to all rows it served."""
+        shares = [[] for _ in range(self._out_height)]
+        for kernel_row in range(self._size):
+            met, results = self._meetings(kernel_row)
+            if not results:
+                continue
+            products = tf.matmul(
+                tf.concat([windows[row] for row in met], axis=0),
+                tf.reshape(kernel[kernel_row], (-1, self._filters)),
             )
             shape = (-1, self._out_width, self._filters)
-            results.append(tf.reshape(result, shape))
-        return tf.stack(results, axis=1)
+            for row, share in zip(
+                results, tf.split(products, len(results)), strict=True
+            ):
+                shares[row].append(tf.reshape(share, shape))
+        return _sum_rows(shares)
 
     def kernel_gradient(self, windows, upstream):
         """One product per row of the kernel, over all rows it met."""
@@ -133,9 +137,7 @@ class _Rows:
             shared = tf.split(self._overlay(windows), len(met))
             for row, share in zip(met, shared, strict=True):
                 shares[row].append(share)
-        # Not add_n: its order, and so its rounding, changes from call to call.
-        rows = [tf.reduce_sum(tf.stack(share), axis=0) for share in shares]
-        return tf.stack(rows, axis=1)
+        return _sum_rows(shares)
 
     def _meetings(self, kernel_row):
         """The rows of the input that a kernel's row meets, and for which."""
@@ -157,3 +159,15 @@ class _Rows:
         )
         shape = (-1, self._out_width * self._size, self._inputs)
         return tf.matmul(lie, tf.reshape(windows, shape))
+
+
+def _sum_rows(shares):
+    """Stacks rows, each the sum of its shares; a row without any is zero.
+
+    Not add_n: its order, and so its rounding, changes from call to call.
+    """
+    nothing = tf.zeros_like(next(share for share in shares if share)[0])
+    rows = [
+        tf.reduce_sum(tf.stack(share or [nothing]), axis=0) for share in shares
+    ]
+    return tf.stack(rows, axis=1)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from encapnet_tf.layers import BatchNorm, GroupedConv2D
+from encapnet_tf.layers import BatchNorm
 
 X = np.random.default_rng(0).normal(2, 3, size=(4, 3, 2, 5)).astype("float32")
 
@@ -143,17 +143,3 @@ def test_a_bias_has_its_gradient(training, trainable):
     )
     if training and trainable:
         np.testing.assert_array_equal(tape.gradient(mine, bias), 0)
-
-
-def test_a_convolution_before_a_norm_adds_a_bias_without_gradient():
-    layer = GroupedConv2D(4, 3, before_norm=True)
-    before = layer(X)
-    layer.bias.assign([1, 2, 3, 4])
-    with tf.GradientTape() as tape:
-        outputs = layer(X)
-        total = tf.reduce_sum(outputs**2)
-    np.testing.assert_allclose(
-        outputs - before, np.broadcast_to([1, 2, 3, 4], before.shape), atol=1e-5
-    )
-    gradient = tape.gradient(total, layer.bias.value)
-    np.testing.assert_array_equal(gradient, np.zeros(4))

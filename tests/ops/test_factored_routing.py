@@ -134,7 +134,7 @@ def float64():
 def learning_weights(model):
     """All but the biases that batch norms take off: they learn nothing."""
     weights = model.trainable_variables
-    return [w for w in weights if not w.path.endswith("_conv/bias")]
+    return [w for w in weights if not w.path.endswith("/conv/bias")]
 
 
 def network_with_gradients(model):

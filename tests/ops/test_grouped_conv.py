@@ -1,3 +1,5 @@
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,6 +9,7 @@ from encapnet_tf.ops import (
     grouped_conv2d,
     grouped_conv2d_transpose,
 )
+from encapnet_tf.ops.placement import for_use_elsewhere
 from tests import reference
 
 GROUPS, IN, OUT = 4, 2, 3
@@ -48,6 +51,14 @@ def with_gradients(convolve, inputs, kernel, upstream):
 def assert_same(ours, theirs, tolerance=1e-4):
     for mine, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine, other, atol=tolerance)
+
+
+@pytest.fixture(autouse=True)
+def narrow_groups(request, monkeypatch):
+    """Leaves groups as they are, but in the tests of merging them."""
+    if "merged" not in request.node.name:
+        monkeypatch.setattr(grouped_conv, "_NATIVE_WIDTH", 1)
+        monkeypatch.setattr(grouped_conv, "_SPLIT_WIDTH", 1)
 
 
 @pytest.fixture
@@ -190,6 +201,54 @@ def test_a_function_that_xla_calls_is_split_too():
 )
 def test_float32_on_a_cpu_takes_the_native_kernel():
     assert num_convolutions("float32") == 1
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("form", FORMS)
+def test_merged_groups_give_the_same_numbers_and_gradients(
+    form, native, monkeypatch
+):
+    def convolve(inputs, kernel):
+        return grouped_conv2d(inputs, kernel, groups=GROUPS, stride=form[1])
+
+    def transpose(inputs, kernel):
+        return grouped_conv2d_transpose(
+            inputs,
+            kernel,
+            groups=GROUPS,
+            stride=form[1],
+            output_size=form[2:],
+        )
+
+    monkeypatch.setattr(grouped_conv, "_native_groups", lambda dtype: native)
+    x, kernel, y = tensors(*form)
+    results = []
+    # One by one, two by two, all of them.
+    for width in (1, 6, 32):
+        monkeypatch.setattr(grouped_conv, "_NATIVE_WIDTH", width)
+        monkeypatch.setattr(grouped_conv, "_SPLIT_WIDTH", width)
+        results.append(
+            with_gradients(convolve, x, kernel, y)
+            + with_gradients(transpose, y, kernel, x)
+        )
+    for merged in results[1:]:
+        assert_same(merged, results[0])
+
+
+def groups_of(*, native, elsewhere=False):
+    """How many groups of two channels are left of eight."""
+    context = for_use_elsewhere() if elsewhere else contextlib.nullcontext()
+    kernel = tf.ones((3, 3, 1, 16))
+    with context:
+        merged, groups = grouped_conv._merge_narrow(kernel, 8, native)
+    assert merged.shape == (3, 3, 8 // groups, 16)
+    return groups
+
+
+def test_narrow_groups_are_merged_for_this_cpu_only():
+    assert groups_of(native=True) == 2
+    assert groups_of(native=False) == 1
+    assert groups_of(native=True, elsewhere=True) == 8
 
 
 def test_split_float16_equals_float32(split_path):

@@ -117,7 +117,9 @@ def test_capsules_side_by_side_are_squashed_one_by_one(num_capsules, dim):
         value_and_gradient(squash, capsules, upstream),
         strict=True,
     ):
-        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-21)
+        # Against the capsule's largest entry: others may be sums that cancel.
+        largest = np.abs(expected).max(axis=-1, keepdims=True)
+        assert np.all(np.abs(ours - expected) <= 1e-5 * largest)
 
 
 def test_squash_gradient_equals_the_finite_difference():
