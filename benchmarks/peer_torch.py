@@ -5,8 +5,9 @@ and inference, images per second. The bare networks: without feedback agreement
 units. The peer is `benchmarks/torch_networks.py`: our own plain writing in
 eager PyTorch with the votes as a tensor, native grouped convolutions and its
 fused Adam; as PyTorch lays out maps by default, and with channels last. Ours
-runs in a `tf.function`. All in float32; then both in bfloat16: ours under
-Keras' policy mixed_bfloat16, the peer under autocast with channels last.
+runs in a `tf.function`. All in float32; then, where the processor multiplies
+bfloat16, both in that: ours under Keras' policy mixed_bfloat16, the peer under
+autocast with channels last.
 
 Before anything is timed the peer gets our weights and must compute the same
 scores in float64, in inference and with the batch's own statistics, and have
@@ -36,6 +37,7 @@ import tensorflow as tf
 import encapnet_tf
 from benchmarks.turns import Worker, in_turn
 from encapnet_tf.config import VARIANTS
+from trainers import machine
 
 DEFAULT_VARIANTS = (
     "encapnet6_master",
@@ -218,9 +220,9 @@ def rate(times, batch):
 def compare(variant, batch, repeats, threads):
     """Prints the rows of a variant."""
     print(f"{variant}, batch {batch}, scores {difference(variant):.0e} apart")
-    names = ROUTED_CONTESTANTS if _routed(variant) else CONTESTANTS
     workers = {
-        name: Worker(make_runs, threads, name, variant, batch) for name in names
+        name: Worker(make_runs, threads, name, variant, batch)
+        for name in contestants(variant)
     }
     for job in JOBS:
         times = in_turn(workers, job, repeats)
@@ -233,6 +235,14 @@ def compare(variant, batch, repeats, threads):
             )
     for worker in workers.values():
         worker.close()
+
+
+def contestants(variant):
+    """Names who is timed."""
+    if _routed(variant):
+        return ROUTED_CONTESTANTS
+    slow = ("bfloat16",) if machine.bfloat16_is_slow() else ()
+    return [name for name in CONTESTANTS if not name.endswith(slow)]
 
 
 def faster(name, medians):

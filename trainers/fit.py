@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl import flags
 
 from encapnet_tf.data import load
-from trainers import plots, programs, recipe_flags
+from trainers import machine, plots, programs, recipe_flags
 from trainers.devices import STRATEGIES, make_strategy, num_processes
 from trainers.loop import Diverged, Loop
 from trainers.recipe import Recipe, differences, read_recipe
@@ -105,6 +105,11 @@ def _train(recipe, dataset, folder, loop):
 
 
 def _announce(recipe, dataset, folder, loop):
+    if recipe.dtype_policy == "mixed_bfloat16" and machine.bfloat16_is_slow():
+        print(
+            "This processor does not multiply bfloat16: training is several "
+            "times slower than with --dtype_policy=float32."
+        )
     print(
         f"{recipe.variant}, {count_parameters(loop.model).trainable:,} "
         "parameters, on "

@@ -8,14 +8,30 @@ import tensorflow as tf
 
 def processor() -> str:
     """Names the processor and how many of it there are."""
+    names = _cpu_info("model name")
+    if not names:
+        return platform.processor() or platform.machine()
+    return f"{len(names)} × {names[0]}"
+
+
+def bfloat16_is_slow() -> bool:
+    """Whether all there is is a CPU that is known not to multiply bfloat16."""
+    flags = _cpu_info("flags")
+    return (
+        bool(flags)
+        and not {"avx512_bf16", "amx_bf16"} & set(flags[0].split())
+        and not tf.config.list_physical_devices("GPU")
+    )
+
+
+def _cpu_info(field):
+    """A field of /proc/cpuinfo for every processor; none elsewhere."""
     try:
         with open("/proc/cpuinfo") as file:
-            lines = [line for line in file if line.startswith("model name")]
+            lines = [line.partition(":") for line in file]
     except OSError:
-        lines = []
-    if not lines:
-        return platform.processor() or platform.machine()
-    return f"{len(lines)} × {lines[0].partition(':')[2].strip()}"
+        return []
+    return [value.strip() for name, _, value in lines if name.strip() == field]
 
 
 def describe() -> str:
