@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from PIL import Image
 
 from trainers import plots, plots_evaluation, plots_reproduce
@@ -128,6 +129,16 @@ def test_errors_of_rows_that_ran_failed_or_wait(tmp_path, experiment):
     width, height = size_of(path)
     assert width == 1066
     assert height == pytest.approx(130 * (1.4 + 0.42 * len(outcomes)), abs=1)
+
+
+@pytest.mark.parametrize(("largest", "scale"), [(0.1, "linear"), (0.9, "log")])
+def test_small_errors_are_not_crushed_by_large_ones(largest, scale):
+    rows = EXPERIMENTS["table1"].rows
+    _, axis = plt.subplots()
+    plots_reproduce._scale(
+        axis, [outcome(rows[0], 0.01), outcome(rows[1], largest)]
+    )
+    assert axis.get_xscale() == scale
 
 
 def test_votes_of_networks_with_unlike_numbers_of_snapshots(tmp_path):
