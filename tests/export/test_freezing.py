@@ -18,7 +18,7 @@ def nodes(function, spec):
     return [*graph.node, *inner]
 
 
-def compare(function, spec, count=3):
+def compare(function, spec, count=3, tolerance=2e-5):
     """Freezes, checks the values and returns the nodes."""
     frozen = freeze(function, spec)
     shape = (count, *spec.shape[1:])
@@ -28,7 +28,9 @@ def compare(function, spec, count=3):
     expected, found = function(images), frozen(images)
     assert set(expected) == set(found)
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=2e-5, atol=2e-6)
+        np.testing.assert_allclose(
+            found[name], value, rtol=tolerance, atol=2e-6
+        )
     return nodes(frozen, spec)
 
 
@@ -37,7 +39,9 @@ def compare(function, spec, count=3):
 def test_frozen_variants_compute_the_same(variant, tmp_path):
     run = untrained_run(tmp_path, variant, **VARIANT_OVERRIDES[variant])
     spec = tf.TensorSpec(run.model.input_shape, tf.float32)
-    found = compare(inference(run), spec)
+    # In EM the last bit of a kernel moves capsules by 1e-4 of their size.
+    tolerance = 5e-4 if variant == "capnet_em" else 2e-5
+    found = compare(inference(run), spec, tolerance=tolerance)
     kinds = {node.op for node in found}
     assert not kinds & {
         "FusedBatchNormV3", "VarHandleOp", "ReadVariableOp", "IdentityN",
