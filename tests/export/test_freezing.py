@@ -7,7 +7,7 @@ from encapnet_tf.layers import BatchNorm, GroupedConv2D
 from export.freezing import freeze
 from export.inference import inference
 from tests.conformance import VARIANT_OVERRIDES
-from tests.export.conftest import untrained_run
+from tests.export.conftest import tolerance, untrained_run
 
 
 def nodes(function, spec):
@@ -18,19 +18,17 @@ def nodes(function, spec):
     return [*graph.node, *inner]
 
 
-def compare(function, spec, count=3, tolerance=2e-5):
+def compare(function, spec, relative=2e-5):
     """Freezes, checks the values and returns the nodes."""
     frozen = freeze(function, spec)
-    shape = (count, *spec.shape[1:])
+    shape = (3, *spec.shape[1:])
     images = tf.constant(
         np.random.default_rng(1).uniform(size=shape), "float32"
     )
     expected, found = function(images), frozen(images)
     assert set(expected) == set(found)
     for name, value in expected.items():
-        np.testing.assert_allclose(
-            found[name], value, rtol=tolerance, atol=2e-6
-        )
+        np.testing.assert_allclose(found[name], value, rtol=relative, atol=2e-6)
     return nodes(frozen, spec)
 
 
@@ -39,9 +37,7 @@ def compare(function, spec, count=3, tolerance=2e-5):
 def test_frozen_variants_compute_the_same(variant, tmp_path):
     run = untrained_run(tmp_path, variant, **VARIANT_OVERRIDES[variant])
     spec = tf.TensorSpec(run.model.input_shape, tf.float32)
-    # In EM the last bit of a kernel moves capsules by 1e-4 of their size.
-    tolerance = 5e-4 if variant == "capnet_em" else 2e-5
-    found = compare(inference(run), spec, tolerance=tolerance)
+    found = compare(inference(run), spec, tolerance(variant, 2e-5))
     kinds = {node.op for node in found}
     assert not kinds & {
         "FusedBatchNormV3", "VarHandleOp", "ReadVariableOp", "IdentityN",
