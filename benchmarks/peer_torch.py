@@ -241,8 +241,12 @@ def contestants(variant):
     """Names who is timed."""
     if _routed(variant):
         return ROUTED_CONTESTANTS
-    slow = ("bfloat16",) if machine.bfloat16_is_slow() else ()
-    return [name for name in CONTESTANTS if not name.endswith(slow)]
+    all_types = not machine.bfloat16_is_slow()
+    return [
+        name
+        for name, (_, dtype, _) in CONTESTANTS.items()
+        if all_types or dtype == "float32"
+    ]
 
 
 def faster(name, medians):

@@ -5,7 +5,7 @@ import os
 from trainers.quiet import silenced_stderr
 
 # TensorFlow takes oneDNN by itself only on CPUs with AVX-512's dot products; on
-# others training is 1.1 to 1.4 times as fast with it (measured on AVX2).
+# others training is 1.1 to 1.3 times as fast with it (measured on AVX2).
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 

@@ -13,8 +13,7 @@ from encapnet_tf import ops
 from encapnet_tf.checks import check_positive
 from encapnet_tf.config import AgreementConfig
 from encapnet_tf.layers.batch_norm import BatchNorm
-from encapnet_tf.layers.conv_norm import convolve_and_normalize
-from encapnet_tf.layers.grouped_conv import GroupedConv2D
+from encapnet_tf.layers.conv_norm import ConvNorm
 
 # Ours: on such maps two strides of 2 leave one entry, and the cosine distance
 # of vectors with one entry is constant.
@@ -98,27 +97,24 @@ class Extractor(keras.layers.Layer):
         """Makes the two convolutions."""
         _, height, width, channels = input_shape
         small = max(height, width) <= _SMALL_MAP
-        self.blocks = []
-        shape = input_shape
         # Kernel 3, a quarter of the channels, then one (appendix B).
-        for filters, stride in ((max(1, channels // 4), 2), (1, 2 - small)):
-            conv = GroupedConv2D(filters, 3, stride, dtype=self.dtype_policy)
-            norm = BatchNorm(dtype=self.dtype_policy)
-            conv.build(shape)
-            shape = conv.compute_output_shape(shape)
-            norm.build(shape)
-            self.blocks.append((conv, norm))
-            setattr(self, f"conv{len(self.blocks)}", conv)
-            setattr(self, f"norm{len(self.blocks)}", norm)
+        self.first = ConvNorm(
+            max(1, channels // 4), 3, 2, name="first", dtype=self.dtype_policy
+        )
+        self.second = ConvNorm(
+            1, 3, 1 if small else 2, name="second", dtype=self.dtype_policy
+        )
+        self.first.build(input_shape)
+        shape = self.first.compute_output_shape(input_shape)
+        self.second.build(shape)
+        shape = self.second.compute_output_shape(shape)
         self.num_entries = shape[1] * shape[2]
         _check_entries(self.num_entries, input_shape)
 
     def call(self, inputs, training=None):
         """Extracts the vectors, by the statistics of this batch."""
-        maps = inputs
-        for conv, norm in self.blocks:
-            maps = convolve_and_normalize([conv], norm, maps, training=training)
-            maps = tf.nn.relu(maps)
+        maps = self.first(inputs, training=training)
+        maps = self.second(maps, training=training)
         return tf.reshape(maps, (-1, self.num_entries))
 
     def compute_output_shape(self, input_shape):

@@ -17,7 +17,7 @@ from encapnet_tf.ops.row_conv import row_conv2d
 
 # Channels that a group has at least, in or out: what a vector register of any
 # x86 CPU holds, or, where every group is an operation of its own, enough for
-# one. Measured: a quarter to a half of the time with groups of two.
+# one. Measured: a third to a half of the time with groups of two.
 _NATIVE_WIDTH = 8
 _SPLIT_WIDTH = 32
 

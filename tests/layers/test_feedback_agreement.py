@@ -47,10 +47,10 @@ def from_golden(name, dtype):
     unit.build([higher.shape, lower.shape])
     golden_files.set_conv(unit.generator, content, "G_net.0")
     golden_files.set_norm(unit.generator.norm, content, "G_net.1")
-    golden_files.set_conv(unit.extractor.conv1, content, "critic.0")
-    golden_files.set_norm(unit.extractor.norm1, content, "critic.1")
-    golden_files.set_conv(unit.extractor.conv2, content, "critic.3")
-    golden_files.set_norm(unit.extractor.norm2, content, "critic.4")
+    golden_files.set_conv(unit.extractor.first.conv, content, "critic.0")
+    golden_files.set_norm(unit.extractor.first.norm, content, "critic.1")
+    golden_files.set_conv(unit.extractor.second.conv, content, "critic.3")
+    golden_files.set_norm(unit.extractor.second.norm, content, "critic.4")
     return content, unit, higher, lower
 
 
@@ -194,10 +194,10 @@ def test_small_maps_get_stride_one_in_the_second_convolution(
     unit = FeedbackAgreement(4)
     unit.build([(None, *size, 8), (None, *size, 8)])
     extractor = unit.extractor
-    assert (extractor.conv1.stride, extractor.conv2.stride) == strides
+    assert (extractor.first.stride, extractor.second.stride) == strides
     assert unit._vectors(maps(3, *size, 8)).shape == (3, entries)
-    assert extractor.conv1.filters == 2
-    assert extractor.conv2.filters == 1
+    assert extractor.first.filters == 2
+    assert extractor.second.filters == 1
 
 
 @pytest.mark.parametrize(

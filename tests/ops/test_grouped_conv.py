@@ -1,4 +1,5 @@
 import contextlib
+import functools
 
 import numpy as np
 import pytest
@@ -36,6 +37,19 @@ def tensors(size, stride, height, width, dtype="float32"):
         (2, *shrunk, GROUPS * OUT),
     )
     return [tf.constant(rng.normal(size=shape), dtype) for shape in shapes]
+
+
+def convolution(form):
+    return functools.partial(grouped_conv2d, groups=GROUPS, stride=form[1])
+
+
+def transposition(form):
+    return functools.partial(
+        grouped_conv2d_transpose,
+        groups=GROUPS,
+        stride=form[1],
+        output_size=form[2:],
+    )
 
 
 def with_gradients(convolve, inputs, kernel, upstream):
@@ -85,9 +99,7 @@ def test_equals_a_loop_over_groups(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_both_paths_give_the_same_numbers_and_gradients(form, monkeypatch):
-    def convolve(inputs, kernel):
-        return grouped_conv2d(inputs, kernel, groups=GROUPS, stride=form[1])
-
+    convolve = convolution(form)
     results = []
     for native in (True, False):
         monkeypatch.setattr(
@@ -101,15 +113,7 @@ def test_both_paths_give_the_same_numbers_and_gradients(form, monkeypatch):
 def test_both_paths_of_the_transpose_agree(form, monkeypatch):
     x, kernel, y = tensors(*form)
 
-    def convolve(inputs, kernel):
-        return grouped_conv2d_transpose(
-            inputs,
-            kernel,
-            groups=GROUPS,
-            stride=form[1],
-            output_size=form[2:],
-        )
-
+    convolve = transposition(form)
     results = []
     for native in (True, False):
         monkeypatch.setattr(
@@ -124,18 +128,10 @@ def test_both_paths_of_the_transpose_agree(form, monkeypatch):
 def test_transpose_is_the_adjoint(form, dtype):
     """<conv(x), y> = <x, convT(y)>, and so are its own gradients."""
     x, kernel, y = tensors(*form, dtype=dtype)
-    stride = form[1]
-
-    def forward(inputs, kernel):
-        return grouped_conv2d(inputs, kernel, groups=GROUPS, stride=stride)
-
-    def backward(inputs, kernel):
-        return grouped_conv2d_transpose(
-            inputs, kernel, groups=GROUPS, stride=stride, output_size=form[2:]
-        )
-
-    mapped, to_x, to_kernel = with_gradients(forward, x, kernel, y)
-    recovered, to_y, to_same_kernel = with_gradients(backward, y, kernel, x)
+    mapped, to_x, to_kernel = with_gradients(convolution(form), x, kernel, y)
+    recovered, to_y, to_same_kernel = with_gradients(
+        transposition(form), y, kernel, x
+    )
     tolerance = 1e-4 if dtype == "float32" else 1e-11
     assert recovered.shape == x.shape
     assert_same(
@@ -208,18 +204,8 @@ def test_float32_on_a_cpu_takes_the_native_kernel():
 def test_merged_groups_give_the_same_numbers_and_gradients(
     form, native, monkeypatch
 ):
-    def convolve(inputs, kernel):
-        return grouped_conv2d(inputs, kernel, groups=GROUPS, stride=form[1])
-
-    def transpose(inputs, kernel):
-        return grouped_conv2d_transpose(
-            inputs,
-            kernel,
-            groups=GROUPS,
-            stride=form[1],
-            output_size=form[2:],
-        )
-
+    convolve = convolution(form)
+    transpose = transposition(form)
     monkeypatch.setattr(grouped_conv, "_native_groups", lambda dtype: native)
     x, kernel, y = tensors(*form)
     results = []
