@@ -200,7 +200,7 @@ def divergence(
 
 
 def _traced(function):
-    return tf.function(function, jit_compile=False)
+    return tf.function(function, autograph=False, jit_compile=False)
 
 
 def _random(*shape):

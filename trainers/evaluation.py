@@ -74,6 +74,7 @@ def _scorer(model, crops, flip):
 
     @tf.function(
         input_signature=[tf.TensorSpec((None, *shape), tf.float32)],
+        autograph=False,
         jit_compile=False,
     )
     def score(images):

@@ -57,7 +57,7 @@ class TrainStep:
         """Returns the path of a trainable variable."""
         return self._model.trainable_variables[index].path
 
-    @tf.function(jit_compile=False, reduce_retracing=True)
+    @tf.function(autograph=False, jit_compile=False, reduce_retracing=True)
     def __call__(self, images, labels, stop):
         """Makes one update; returns the report as one vector.
 

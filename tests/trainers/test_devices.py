@@ -15,35 +15,36 @@ from trainers import devices, launch
 # (3e-7 after one step, on any number of replicas) the more the weights move.
 SGD = {"optimizer": "sgd", "learning_rate": 1e-3, "schedule": "constant"}
 ADAM = {"optimizer": "adam", "learning_rate": 1e-4, "schedule": "constant"}
-GLOBAL = {"agreement_options": {"batch": "global"}}
+# What is trained, by name: one process takes them one after the other.
+BOTH = {
+    name: fields | {"override": {"agreement_options": {"batch": "global"}}}
+    for name, fields in (("sgd", SGD), ("adam", ADAM))
+}
 
 
-def with_options(fields, options):
-    override = {
-        "stem": ((4, 2),), "num_capsules": 2, "type2_layers": (0,),
-        "strides": (2,), "agreement": "one",
-    }  # fmt: skip
-    return json.dumps(fields | {"override": override | options})
-
-
-def start(npz, out, strategy, logical_cpus, fields, environment=None):
+def start(npz, folder, strategy, logical_cpus, trainings, environment=None):
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.trainers.train_once", str(npz), str(out),
-         strategy, str(logical_cpus), fields],
+        [sys.executable, "-m", "tests.trainers.train_each", str(npz),
+         str(folder), strategy, str(logical_cpus), json.dumps(trainings)],
         env=os.environ | (environment or {}),
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
-def result(process, out):
+def results(process, folder):
+    """What came out of each training, by its name."""
     _, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr[-3000:]
-    with np.load(out) as archive:
+    return {path.stem: read(path) for path in folder.glob("*.npz")}
+
+
+def read(path):
+    with np.load(path) as archive:
         content = {name: archive[name] for name in archive.files}
     return content | json.loads(str(content.pop("row")))
 
 
-def workers(npz, folder, fields, count=2):
+def workers(npz, folder, trainings, count=2):
     ports = launch._free_ports(count)
     cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
     processes = []
@@ -54,7 +55,7 @@ def workers(npz, folder, fields, count=2):
         }
         processes.append(
             start(
-                npz, folder / f"worker{index}.npz", "auto", 1, fields,
+                npz, folder, "auto", 1, trainings,
                 {"TF_CONFIG": json.dumps(config)},
             )
         )  # fmt: skip
@@ -65,17 +66,19 @@ def workers(npz, folder, fields, count=2):
 def references(npz_path, tmp_path_factory):
     """One device, SGD and Adam."""
     folder = tmp_path_factory.mktemp("single")
-    results = {}
-    for name, fields in (("sgd", SGD), ("adam", ADAM)):
-        out = folder / f"{name}.npz"
-        process = start(
-            npz_path, out, "single", 1, with_options(fields, GLOBAL)
-        )
-        results[name] = result(process, out)
-    return results
+    return results(start(npz_path, folder, "single", 1, BOTH), folder)
 
 
-def assert_equal(ours, theirs, tolerance, names):
+def assert_as_one_device(found, references):
+    assert set(found) == set(references)
+    for name, ours in found.items():
+        theirs = references[name]
+        if name == "sgd":
+            assert_close(ours, theirs, 1e-5, weight_names(theirs))
+        assert_close(ours, theirs, 1e-4, ("outputs", *REPORTED, UNIT))
+
+
+def assert_close(ours, theirs, tolerance, names):
     for name in names:
         np.testing.assert_allclose(
             ours[name], theirs[name], atol=tolerance, rtol=tolerance,
@@ -94,31 +97,15 @@ UNIT = "module1_agreement_input_loss"
 @pytest.mark.slow
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_mirrored_equals_one_device(references, npz_path, tmp_path, replicas):
-    for name, fields in (("sgd", SGD), ("adam", ADAM)):
-        out = tmp_path / f"{name}.npz"
-        ours = result(
-            start(
-                npz_path, out, "mirrored", replicas,
-                with_options(fields, GLOBAL),
-            ),
-            out,
-        )  # fmt: skip
-        theirs = references[name]
-        if name == "sgd":
-            assert_equal(ours, theirs, 1e-5, weight_names(theirs))
-        assert_equal(ours, theirs, 1e-4, ("outputs", *REPORTED, UNIT))
+    process = start(npz_path, tmp_path, "mirrored", replicas, BOTH)
+    assert_as_one_device(results(process, tmp_path), references)
 
 
 @pytest.mark.slow
 def test_two_workers_equal_one_device(references, npz_path, tmp_path):
-    for name, fields in (("sgd", SGD), ("adam", ADAM)):
-        processes = workers(npz_path, tmp_path, with_options(fields, GLOBAL))
-        ours = result(processes[0], tmp_path / "worker0.npz")
-        processes[1].communicate(timeout=60)
-        theirs = references[name]
-        if name == "sgd":
-            assert_equal(ours, theirs, 1e-5, weight_names(theirs))
-        assert_equal(ours, theirs, 1e-4, ("outputs", *REPORTED, UNIT))
+    first, second = workers(npz_path, tmp_path, BOTH)
+    assert_as_one_device(results(first, tmp_path), references)
+    second.communicate(timeout=60)
 
 
 @pytest.mark.slow
@@ -126,10 +113,8 @@ def test_replica_batches_do_not_change_the_size_of_the_loss(
     references, npz_path, tmp_path
 ):
     """The authors' sum would double it with two replicas."""
-    out = tmp_path / "out.npz"
-    ours = result(
-        start(npz_path, out, "mirrored", 2, with_options(SGD, {})), out
-    )
+    process = start(npz_path, tmp_path, "mirrored", 2, {"sgd": SGD})
+    ours = results(process, tmp_path)["sgd"]
     ratio = ours[UNIT] / references["sgd"][UNIT]
     assert 0.5 < ratio < 1.5
 
@@ -140,10 +125,10 @@ def test_a_killed_worker_ends_the_job_and_the_next_one_goes_on(
 ):
     flags = [
         "--variant=encapnet_tiny", f"--dataset=npz:{npz_path}",
-        "--epochs=25", "--batch_size=24", "--checkpoint_seconds=0.5",
+        "--epochs=5", "--batch_size=24", "--checkpoint_seconds=0.5",
         "--override=type2_layers=(0,)", "--override=strides=(2,)",
         "--override=num_capsules=2", "--override=stem=((4, 2),)",
-        "--override=agreement=one",
+        "--override=aide=none", "--override=agreement=one",
     ]  # fmt: skip
     command = [sys.executable, "-m", "trainers.launch", "--workers=2", "--"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -155,7 +140,7 @@ def test_a_killed_worker_ends_the_job_and_the_next_one_goes_on(
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     for line in job.stdout:
-        if line.startswith("epoch  3"):
+        if line.startswith("epoch 2"):
             break
     _kill_one_worker(str(killed))
     began = time.monotonic()
