@@ -2,6 +2,21 @@
 
 import os
 
+import pytest
+
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # As the programs do, so that all machines test the same forms.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
+# They train or export a network, measure, or start a browser: seconds each.
+_SLOW_FIXTURES = {
+    "browser", "exported", "loaded", "measured", "models", "saved", "trained",
+}  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks as slow whatever uses a slow fixture."""
+    for item in items:
+        if _SLOW_FIXTURES.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.slow)

@@ -293,6 +293,7 @@ def tiny():
     return model, x.astype("float32"), np.arange(8) % 3
 
 
+@pytest.mark.slow
 def test_fit_logs_the_loss_and_the_marginal_error_of_every_unit():
     model, x, y = tiny()
     logs = model.fit(x, y, verbose=0).history
@@ -311,6 +312,7 @@ def test_evaluate_and_predict_never_run_the_units():
         assert float(unit.loss_metric.count) == 0
 
 
+@pytest.mark.slow
 def test_units_leave_no_operation_in_the_inference_graph():
     def operations(model, training):
         traced = tf.function(lambda x: model(x, training=training))

@@ -12,6 +12,8 @@ from trainers.run_folder import RunFolder
 from trainers.runs import finish_run
 from trainers.step import learning_rate
 
+pytestmark = pytest.mark.slow
+
 WITH_UNIT = {
     "stem": ((8, 1),),
     "num_capsules": 2,
@@ -57,7 +59,6 @@ def test_one_seed_is_bit_equal_and_another_differs(recipe, stripes):
     assert not np.array_equal(weights(first)[0], weights(other)[0])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 12])
 def test_stopped_and_resumed_is_the_undisturbed_run(
     recipe, stripes, tmp_path, stop, monkeypatch

@@ -176,6 +176,7 @@ def test_table_is_aligned_and_says_whether_it_fits(capsys):
     assert "It fits: a step takes about" in text
 
 
+@pytest.mark.slow
 def test_list_has_every_variant(capsys):
     run()
     text = capsys.readouterr().out
@@ -186,6 +187,7 @@ def test_list_has_every_variant(capsys):
     assert re.search("encapnet14_authors_master .* 2,083,206 +1,729,920", text)
 
 
+@pytest.mark.slow
 def test_half_precision_takes_less_memory(capsys):
     totals = []
     for policy in ("float32", "mixed_bfloat16"):
@@ -244,6 +246,7 @@ def test_overrides_are_split_between_fields():
     }
 
 
+@pytest.mark.slow
 def test_largest_batch_that_fits_is_counted():
     model = outline_model("capnet_em")
     memory = Memory(10 * GIB, "on this machine")

@@ -469,6 +469,7 @@ def test_half_of_keras_tuner_s_variables_are_refused(monkeypatch):
         tune_search.role()
 
 
+@pytest.mark.slow
 class TestTheProcessThatTrains:
     """In this process; `python -m trainers.run_child` has a pipe before it."""
 
