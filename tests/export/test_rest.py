@@ -252,7 +252,6 @@ def test_more_images_than_a_batch_holds(tmp_path):
     served.assert_answers(answer.json["predictions"], expected)
 
 
-@pytest.mark.slow
 def test_what_the_exporter_writes_is_served(tmp_path, trained):
     out = tmp_path / "stripes"
     export_run(str(trained.path), str(out), formats=("saved_model",))

@@ -18,9 +18,9 @@ from trainers.runs import load_run
 
 STEM = "--override=stem=((4,2),(8,2)),num_capsules=2"
 MODULES = (
-    "--override=stem=((4,2),),num_capsules=2,type2_layers=(1,),strides=(2,)"
+    "--override=stem=((4,2),),num_capsules=2,type2_layers=(0,1),strides=(2,2)"
 )
-STAGES = "--override=stem=((4,2),),channels=(4,),blocks=(1,),strides=(2,)"
+STAGES = "--override=stem=((4,2),),channels=(4,8),blocks=(1,1),strides=(2,2)"
 # Rows that between them have every kind of network, and flags for tiny ones.
 TINY = {
     "table1": ["--rows=a,f", STEM, "--override=middle_capsules=2"],
