@@ -1,5 +1,6 @@
 """Where a run computes: one device, several, or several machines."""
 
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -87,20 +88,27 @@ def distribute(
     Returns:
         What to iterate over and hand to `strategy.run`.
     """
-    replicas = strategy.num_replicas_in_sync
-    if replicas == 1:
+    if strategy.num_replicas_in_sync == 1:
         return make_shard(1, 0)
+    return _shares(strategy, make_shard)
 
-    def for_worker(context):
-        local = replicas // context.num_input_pipelines
-        first = context.input_pipeline_id * local
-        shards = [make_shard(replicas, first + i) for i in range(local)]
-        turns = tf.data.Dataset.range(local).repeat()
-        return tf.data.Dataset.choose_from_datasets(
-            shards, turns, stop_on_empty_dataset=True
-        )
 
-    return strategy.distribute_datasets_from_function(for_worker)
+def _shares(strategy, make_shard):
+    # Not the strategy's own distributed datasets: their iterators, one for
+    # each device, are autotuned, which `batches` avoids.
+    @functools.cache
+    def shard(index):
+        return iter(make_shard(strategy.num_replicas_in_sync, index))
+
+    def share(context):
+        return next(shard(context.replica_id_in_sync_group))
+
+    while True:
+        try:
+            batch = strategy.experimental_distribute_values_from_function(share)
+        except StopIteration:
+            return
+        yield batch
 
 
 def _is_multi(strategy):

@@ -1,10 +1,16 @@
 """From a split to batches, the same on any number of workers."""
 
+import os
+
 import numpy as np
 import tensorflow as tf
 
 from encapnet_tf.data import augmentation as augmenting
 from encapnet_tf.data.splits import Split
+
+# Batches that are made, and that lie ready, at the same time.
+_PARALLEL_BATCHES = min(os.cpu_count() or 1, 16)
+_PREFETCHED_BATCHES = 4
 
 
 def batches(
@@ -81,8 +87,8 @@ def batches(
     grouped = records.skip(start_step * batch_size).batch(
         batch_size, drop_remainder=drop_remainder
     )
-    finished = grouped.map(finish, tf.data.AUTOTUNE, deterministic=True)
-    return finished.prefetch(tf.data.AUTOTUNE).with_options(_options())
+    finished = grouped.map(finish, _PARALLEL_BATCHES, deterministic=True)
+    return finished.prefetch(_PREFETCHED_BATCHES).with_options(_options())
 
 
 def multi_crop(images, size: int | tuple[int, int], flip: bool):
@@ -147,6 +153,9 @@ def _to_float(images, shape):
 def _options():
     options = tf.data.Options()
     options.deterministic = True
+    # Its thread may sleep for up to a minute while the iterator's end waits
+    # for it (TensorFlow 2.21): at the end of an epoch, on any strategy.
+    options.autotune.enabled = False
     # Shards are cut above; TensorFlow must not cut once more.
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF

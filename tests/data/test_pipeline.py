@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -41,6 +43,19 @@ def test_drop_remainder_leaves_the_short_batch_out(split):
     )
     assert [len(labels) for _, labels in found] == [16, 16, 16]
     assert found.element_spec[0].shape.as_list() == [16, *SHAPE]
+
+
+def test_the_end_of_an_epoch_waits_for_no_thread(split):
+    """With tf.data's autotuning one iterator in seven waits as it ends."""
+    found = pipeline.batches(split, 16, training=True, image_shape=SHAPE)
+    iterators = [iter(found) for _ in range(40)]
+    for iterator in iterators:
+        next(iterator)
+    time.sleep(2)
+    while iterators:
+        began = time.monotonic()
+        list(iterators.pop())
+        assert time.monotonic() - began < 1
 
 
 def test_shards_of_full_batches_have_a_static_shape(split):
