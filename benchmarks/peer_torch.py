@@ -38,6 +38,7 @@ import encapnet_tf
 from benchmarks.turns import Worker, in_turn
 from encapnet_tf.config import VARIANTS
 from trainers import machine
+from trainers.fused_adam import Adam
 
 DEFAULT_VARIANTS = (
     "encapnet6_master",
@@ -93,7 +94,7 @@ def our_runs(variant, policy, images, labels):
     model = make_ours(variant)
     images, labels = tf.constant(images), tf.constant(labels)
     loss = encapnet_tf.losses.MarginLoss()
-    optimizer = keras.optimizers.Adam(LEARNING_RATE)
+    optimizer = Adam(LEARNING_RATE)
     optimizer.build(model.trainable_variables)
 
     @tf.function(jit_compile=False)

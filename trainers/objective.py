@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from encapnet_tf import losses
+from trainers import fused_adam
 from trainers.recipe import Recipe
 
 LOSSES = {
@@ -69,7 +70,7 @@ def make_optimizer(recipe: Recipe, total_steps: int) -> keras.Optimizer:
         for key, value in vars(keras.optimizers).items()
         if inspect.isclass(value) and issubclass(value, keras.Optimizer)
         and key not in ("Optimizer", "LossScaleOptimizer")
-    }  # fmt: skip
+    } | {"adam": fused_adam.Adam, "adamw": fused_adam.AdamW}  # fmt: skip
     if name not in known:
         raise ValueError(
             f"`optimizer` must be one of {', '.join(sorted(known))}. "
