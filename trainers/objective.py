@@ -84,6 +84,8 @@ def make_optimizer(recipe: Recipe, total_steps: int) -> keras.Optimizer:
         optimizer.exclude_from_weight_decay(
             var_names=["bias", "gamma", "beta", "beta_v", "beta_a", "logits"]
         )
+    # `TrainStep` has summed over the replicas; Keras would do it once more.
+    optimizer._all_reduce_sum_gradients = list
     if recipe.dtype_policy == "mixed_float16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     return optimizer

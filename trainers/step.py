@@ -117,8 +117,7 @@ class TrainStep:
         scale = self._scale()
         if scale is not None:
             gradients = [g / scale for g in gradients]
-        replicas = self._strategy.num_replicas_in_sync
-        if replicas > 1:
+        if self._strategy.num_replicas_in_sync > 1:
             context = tf.distribute.get_replica_context()
             gradients = context.all_reduce("SUM", gradients)
         rate = self._recipe.weight_decay
@@ -134,10 +133,8 @@ class TrainStep:
             gradients, _ = tf.clip_by_global_norm(
                 gradients, self._recipe.clip_norm, norm
             )
-        # Keras' optimisers sum over replicas once more.
-        factor = (1.0 if scale is None else scale) / replicas
-        if scale is not None or replicas > 1:
-            gradients = [g * factor for g in gradients]
+        if scale is not None:
+            gradients = [g * scale for g in gradients]
         self._optimizer.apply(gradients, variables)
         return norm, _first_bad(norms)
 
