@@ -113,6 +113,7 @@ def test_symbolic_shape_is_the_real_one_at_any_batch_size(case):
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 @pytest.mark.parametrize("case", WITH_SLOW_VARIANTS)
 def test_mixed_precision_is_finite(case, policy):
@@ -127,6 +128,7 @@ def test_mixed_precision_is_finite(case, policy):
     assert [r.dtype.name for r in results] == promised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("scale", [0.0, 1e4])
 @pytest.mark.parametrize("case", WITH_SLOW_VARIANTS)

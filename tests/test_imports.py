@@ -102,6 +102,7 @@ def run(code, **environment):
     )
 
 
+@pytest.mark.slow
 def test_importing_the_library_imports_no_program_nor_optional_package():
     """Keras' own imports aside. A second import sees another backend."""
     result = run(

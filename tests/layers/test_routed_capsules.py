@@ -121,6 +121,7 @@ def with_gradients(function, layer, inputs):
     return [*outputs, *tape.gradient(total, [*inputs, *variables])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -18,6 +18,7 @@ def images(shape, batch=2):
 SHAPES = [(28, 28, 1), (32, 32, 3), (64, 64, 3), (128, 128, 3), (224, 224, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     "variant",

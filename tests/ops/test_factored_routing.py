@@ -239,6 +239,7 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("images")
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize("case", DEGENERATE)
@@ -276,6 +277,7 @@ def test_half_precision_is_finite(function, others):
         assert np.isfinite(tensor).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("images")
 @pytest.mark.parametrize(
     "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]

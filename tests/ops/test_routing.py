@@ -125,6 +125,7 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_routings_and_their_gradients_are_finite(case, dtype):

@@ -215,6 +215,7 @@ def test_half_precision_features_are_solved_in_float32(dtype):
     np.testing.assert_allclose(value, expected, 1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "plan_gradient", [False, pytest.param(True, marks=pytest.mark.slow)]
 )

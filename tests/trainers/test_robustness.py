@@ -104,6 +104,7 @@ def test_scale_enlarges_about_the_centre():
     assert np.sqrt(scale(image, 0.5).numpy().sum()) == pytest.approx(4, abs=0.5)
 
 
+@pytest.mark.slow
 def test_errors_start_at_the_plain_error_and_grow_under_attack(model, stripes):
     split = stripes.test.take(24)
     plain = error_rate(*scores_and_labels(model, split))
@@ -119,6 +120,7 @@ def test_errors_start_at_the_plain_error_and_grow_under_attack(model, stripes):
     assert measure_robustness(model, split) == measured
 
 
+@pytest.mark.slow
 def test_both_runs_are_in_the_table_and_the_files(tmp_path, recipe, capsys):
     folder = save_run(tmp_path / "capsules", recipe())
     save_run(tmp_path / "plain", recipe(variant="cnn_same_shape", override=CNN))

@@ -42,6 +42,7 @@ def test_the_ends_and_zero_have_their_bins():
     assert (sums[-1], sums[0], sums[NUM_BINS // 2]) == (2, 3, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["capnet_dynamic", "capnet_em"])
 def test_the_votes_of_a_network_add_up(variant, stripes):
     keras.utils.set_random_seed(0)

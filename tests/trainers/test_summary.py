@@ -129,6 +129,7 @@ def test_layers_with_numbers_in_their_names_are_told_apart():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variant", ["encapnet_tiny", "encapnet_small", "capnet_em", "resnet18"]
 )

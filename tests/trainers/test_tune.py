@@ -96,6 +96,7 @@ def test_a_search_ends_and_best_json_is_the_least_error(
         assert values(tmp_path)[0] == ("10.0", "0.1")
 
 
+@pytest.mark.slow
 def test_hyperband_trains_every_trial_anew_for_its_own_epochs(
     searching, tmp_path, capsys
 ):
@@ -108,6 +109,7 @@ def test_hyperband_trains_every_trial_anew_for_its_own_epochs(
     assert re.search("  trial .* epochs ", capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tuner", SLOW_BAYESIAN)
 def test_an_interrupted_search_goes_on_and_repeats_nothing(
     tuner, searching, tmp_path, recipe
@@ -146,6 +148,7 @@ def test_a_kill_between_result_and_notice_repeats_nothing(searching, tmp_path):
     assert [row["status"] for row in rows(tmp_path)] == ["completed"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [
