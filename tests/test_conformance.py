@@ -115,7 +115,7 @@ def test_symbolic_shape_is_the_real_one_at_any_batch_size(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize("case", WITH_SLOW_VARIANTS)
+@pytest.mark.parametrize("case", CASES)
 def test_mixed_precision_is_finite(case, policy):
     keras.config.set_dtype_policy(policy)
     try:
@@ -131,7 +131,7 @@ def test_mixed_precision_is_finite(case, policy):
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("scale", [0.0, 1e4])
-@pytest.mark.parametrize("case", WITH_SLOW_VARIANTS)
+@pytest.mark.parametrize("case", CASES)
 def test_extreme_inputs_give_finite_outputs_and_gradients(case, scale, policy):
     keras.config.set_dtype_policy(policy)
     try:

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 
 class _FusedUpdate:
-    """Takes TensorFlow's own kernel in place of a dozen operations."""
+    """Takes TensorFlow's own kernel for what Keras writes out."""
 
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its two moments."""

@@ -279,9 +279,7 @@ def test_half_precision_is_finite(function, others):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("images")
-@pytest.mark.parametrize(
-    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize(
     ("function", "others"), [(dynamic, (LOGITS,)), (em, EM_INPUTS)]
 )

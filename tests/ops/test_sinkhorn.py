@@ -216,9 +216,7 @@ def test_half_precision_features_are_solved_in_float32(dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "plan_gradient", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("plan_gradient", [False, True])
 @pytest.mark.parametrize(
     ("cost", "num_iterations"), [("cosine", 3), ("l2", 3), ("l2", 40)]
 )

@@ -110,7 +110,7 @@ def test_hyperband_trains_every_trial_anew_for_its_own_epochs(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tuner", SLOW_BAYESIAN)
+@pytest.mark.parametrize("tuner", TUNERS)
 def test_an_interrupted_search_goes_on_and_repeats_nothing(
     tuner, searching, tmp_path, recipe
 ):
