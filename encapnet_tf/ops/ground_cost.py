@@ -49,10 +49,7 @@ def embed(vectors: tf.Tensor, cost: str) -> tf.Tensor:
 def pairwise(x: tf.Tensor, y: tf.Tensor, cost: str) -> tf.Tensor:
     """Costs of what `embed` returned."""
     if cost == "cosine":
-        # 1 - x.y as one product: no second matrix, forward or backward.
-        left = tf.concat([-x, tf.ones_like(x[..., :1])], axis=-1)
-        right = tf.concat([y, tf.ones_like(y[..., :1])], axis=-1)
-        return tf.matmul(left, right, transpose_b=True)
+        return 1 - tf.matmul(x, y, transpose_b=True)
     squares, apart = _squared_distances(x, y)
     if cost == "sqeuclidean":
         return tf.where(apart, squares, tf.zeros_like(squares))

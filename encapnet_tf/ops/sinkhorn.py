@@ -230,24 +230,25 @@ def _solve(costs, epsilon: float, num_iterations: int, domain: str):
 
 
 def _solve_scaling(costs, epsilon: float, num_iterations: int) -> tf.Tensor:
+    """Iterates on b and a, row vectors `(..., 1, B2)` and `(..., 1, B1)`."""
     kernel = tf.exp(costs * (-1 / epsilon))
     row_mass, column_mass = _uniform(costs, -2), _uniform(costs, -1)
 
+    def scalings(column_sums):
+        a = column_mass / column_sums
+        return row_mass / _row_sums(kernel, a), a
+
     def step(b, a):
         del a
-        a = column_mass / _sum_rows(kernel, b)
-        return row_mass / _sum_columns(kernel, a), a
+        return scalings(tf.matmul(b, kernel))
 
-    start = (
-        row_mass * tf.ones_like(costs[..., :, 0]),
-        column_mass * tf.ones_like(costs[..., 0, :]),
-    )
-    b, a = _repeat(step, start, num_iterations)
-    return _outer_product(b, kernel, a)
+    start = scalings(row_mass * tf.reduce_sum(kernel, axis=-2, keepdims=True))
+    b, a = _repeat(step, start, num_iterations - 1)
+    return tf.linalg.matrix_transpose(b) * kernel * a
 
 
 def _solve_log(costs, epsilon: float, num_iterations: int) -> tf.Tensor:
-    """Iterates on log b and log a.
+    """Iterates on log b and log a, row vectors as above.
 
     The first iteration is two log-sum-exps. From then on the kernel times the
     scalings so far has total mass 1, and no row or column below 1 / (B1 B2),
@@ -257,23 +258,29 @@ def _solve_log(costs, epsilon: float, num_iterations: int) -> tf.Tensor:
     row_mass, column_mass = _uniform(costs, -2), _uniform(costs, -1)
 
     def centred_kernel(log_b, log_a):
-        return tf.exp(_outer_sum(log_b, exponents, log_a))
+        return tf.exp(exponents + tf.linalg.matrix_transpose(log_b) + log_a)
 
     def step(log_b, log_a):
         kernel = centred_kernel(log_b, log_a)
-        a = column_mass / tf.reduce_sum(kernel, axis=-2)
-        b = row_mass / _sum_columns(kernel, a)
+        a = column_mass / tf.reduce_sum(kernel, axis=-2, keepdims=True)
+        b = row_mass / _row_sums(kernel, a)
         return log_b + tf.math.log(b), log_a + tf.math.log(a)
 
     columns = exponents + tf.math.log(row_mass)
-    log_a = tf.math.log(column_mass) - tf.reduce_logsumexp(columns, axis=-2)
-    rows = exponents + tf.expand_dims(log_a, -2)
-    log_b = tf.math.log(row_mass) - tf.reduce_logsumexp(rows, axis=-1)
+    column_sums = tf.reduce_logsumexp(columns, axis=-2, keepdims=True)
+    log_a = tf.math.log(column_mass) - column_sums
+    row_sums = tf.reduce_logsumexp(exponents + log_a, axis=-1, keepdims=True)
+    log_b = tf.math.log(row_mass) - tf.linalg.matrix_transpose(row_sums)
     log_b, log_a = _repeat(step, (log_b, log_a), num_iterations - 1)
     plan = centred_kernel(log_b, log_a)
     # The row half-step once more changes nothing but the rounding of log b.
     row_sums = tf.reduce_sum(plan, axis=-1, keepdims=True)
     return plan * (row_mass / row_sums)
+
+
+def _row_sums(kernel: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
+    # As a row vector: with leading axes twice as fast as `matvec`.
+    return tf.matmul(a, kernel, transpose_b=True)
 
 
 def _repeat(step: Callable, state: tuple, times: int) -> tuple:
@@ -284,25 +291,6 @@ def _repeat(step: Callable, state: tuple, times: int) -> tuple:
     for _ in range(times):
         state = step(*state)
     return state
-
-
-def _sum_rows(kernel: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    # Row vector times matrix: with leading axes twice as fast as `matvec`.
-    product = tf.matmul(tf.expand_dims(weights, -2), kernel)
-    return tf.squeeze(product, axis=-2)
-
-
-def _sum_columns(kernel: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    weights = tf.expand_dims(weights, -2)
-    return tf.squeeze(tf.matmul(weights, kernel, transpose_b=True), axis=-2)
-
-
-def _outer_sum(rows, matrix, columns) -> tf.Tensor:
-    return matrix + tf.expand_dims(rows, -1) + tf.expand_dims(columns, -2)
-
-
-def _outer_product(rows, matrix, columns) -> tf.Tensor:
-    return matrix * tf.expand_dims(rows, -1) * tf.expand_dims(columns, -2)
 
 
 def _inner(plan: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
@@ -324,7 +312,8 @@ def _inner_with_constant(plan: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
 
 def _uniform(costs: tf.Tensor, axis: int) -> tf.Tensor:
     """One point's share of the mass along an axis; the size may be unknown."""
-    return 1 / tf.cast(tf.shape(costs)[axis], costs.dtype)
+    size = costs.shape[axis] or tf.cast(tf.shape(costs)[axis], costs.dtype)
+    return tf.constant(1, costs.dtype) / size
 
 
 def _check_solver(epsilon: float, num_iterations: int, domain: str) -> None:
