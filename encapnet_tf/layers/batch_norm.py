@@ -48,17 +48,17 @@ class BatchNorm(keras.layers.BatchNormalization):
             tf.cast(self.beta, tf.float32),
         )
         if training and self.trainable:
-            outputs, mean, variance = self._fused(inputs, gamma, beta)
+            outputs, mean, variance = self._by_batch(inputs, gamma, beta, bias)
             # The kernel returns n/(n−1) times the variance it divides by.
             count = tf.cast(tf.size(inputs) // inputs.shape[-1], tf.float32)
             self._follow(self.moving_mean, mean + bias)
             self._follow(self.moving_variance, variance * (count - 1) / count)
-            return _independent(outputs, bias)
+            return outputs
         mean = tf.cast(self.moving_mean, tf.float32)
         variance = tf.cast(self.moving_variance, tf.float32)
         # Not in the mean: the kernel has no gradient for it.
         beta += bias * gamma * tf.math.rsqrt(variance + self.epsilon)
-        return self._fused(inputs, gamma, beta, mean, variance)[0]
+        return self._fused(inputs, gamma, beta, mean, variance).y
 
     def affine(self, bias=None):
         """Returns scale and offset, `(channels,)`: what inference applies."""
@@ -87,15 +87,49 @@ class BatchNorm(keras.layers.BatchNormalization):
             and tf.distribute.get_strategy().num_replicas_in_sync == 1
         )
 
-    def _fused(self, inputs, gamma, beta, mean=None, variance=None):
-        return tf.compat.v1.nn.fused_batch_norm(
-            inputs,
-            gamma,
-            beta,
-            mean,
-            variance,
+    def _by_batch(self, inputs, gamma, beta, bias):
+        """Returns outputs, mean and variance; only the outputs pass gradients.
+
+        The bias gets one of 0. TensorFlow's own gradient makes zeros for every
+        result that nobody differentiates.
+        """
+        moments = []
+
+        @tf.custom_gradient
+        def normalize(inputs, gamma, beta, bias):
+            forward = self._fused(inputs, gamma, beta, training=True)
+            moments.extend((forward.batch_mean, forward.batch_variance))
+
+            def gradient(upstream):
+                backward = tf.raw_ops.FusedBatchNormGradV3(
+                    y_backprop=upstream,
+                    x=inputs,
+                    scale=gamma,
+                    reserve_space_1=forward.reserve_space_1,
+                    reserve_space_2=forward.reserve_space_2,
+                    reserve_space_3=forward.reserve_space_3,
+                    epsilon=self.epsilon,
+                )
+                return (
+                    backward.x_backprop,
+                    backward.scale_backprop,
+                    backward.offset_backprop,
+                    tf.zeros_like(bias),
+                )
+
+            return forward.y, gradient
+
+        return normalize(inputs, gamma, beta, bias), *moments
+
+    def _fused(self, inputs, gamma, beta, mean=(), variance=(), training=False):
+        return tf.raw_ops.FusedBatchNormV3(
+            x=inputs,
+            scale=gamma,
+            offset=beta,
+            mean=mean,
+            variance=variance,
             epsilon=self.epsilon,
-            is_training=mean is None,
+            is_training=training,
         )
 
     def _follow(self, average, value):
