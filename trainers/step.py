@@ -127,7 +127,7 @@ class TrainStep:
                 gradients, variables, self._decayed, strict=True
             )
         ]
-        norms = tf.stack([tf.norm(g) for g in gradients])
+        norms = tf.sqrt(2 * tf.stack([tf.nn.l2_loss(g) for g in gradients]))
         norm = tf.norm(norms)
         if self._recipe.clip_norm:
             gradients, _ = tf.clip_by_global_norm(
