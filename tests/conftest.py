@@ -16,7 +16,17 @@ _SLOW_FIXTURES = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks as slow whatever uses a slow fixture."""
+    """Marks as slow whatever uses a slow fixture; the longest come first.
+
+    Those of the trainers start whole programs, minutes each: the last to run,
+    one process would be left waiting for the other.
+    """
     for item in items:
         if _SLOW_FIXTURES.intersection(item.fixturenames):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=_rank)
+
+
+def _rank(item):
+    is_slow = item.get_closest_marker("slow") is not None
+    return not (is_slow and "trainers" in item.path.parts)
