@@ -2,9 +2,9 @@
 
 TensorFlow's own kernels are the fastest form, but on a CPU their gradients
 need oneDNN and float32 or bfloat16, and under XLA they crawl. There the
-convolution is split into one per group. Narrow groups are merged, and
-ungrouped convolutions on small maps are matrix products where that is faster.
-This file alone makes these choices.
+convolution is split into one per group. Narrow groups are merged. Ungrouped
+convolutions on small maps are matrix products, and other strided ones padded
+pass by pass, where that is faster. This file alone makes these choices.
 """
 
 import functools
