@@ -41,36 +41,49 @@ def with_gradients(convolve, inputs, kernel, upstream):
     return outputs, *tape.gradient(outputs, (inputs, kernel), upstream)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_equals_a_loop_over_places(form):
+def padded_conv(size, stride):
+    """TensorFlow's own convolution, of padded maps."""
+    pad = [[0, 0], *[[(size - 1) // 2] * 2] * 2, [0, 0]]
+    return lambda inputs, kernel: tf.nn.conv2d(
+        tf.pad(inputs, pad), kernel, stride, "VALID"
+    )
+
+
+def assert_loops_over_places(convolve, form):
     inputs, kernel, _ = tensors(*form)
     expected = reference.grouped_conv(
         inputs.numpy(), kernel.numpy(), 1, form[1]
     )
-    ours = row_conv2d(inputs, kernel, stride=form[1])
+    ours = convolve(inputs, kernel, stride=form[1])
     np.testing.assert_allclose(ours, expected, atol=1e-12)
+
+
+def assert_same_with_gradients(ours, theirs, given, tolerance):
+    for mine, other in zip(
+        with_gradients(ours, *given),
+        with_gradients(theirs, *given),
+        strict=True,
+    ):
+        assert mine.shape == other.shape
+        np.testing.assert_allclose(mine, other, atol=tolerance)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_equals_a_loop_over_places(form):
+    assert_loops_over_places(row_conv2d, form)
 
 
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_gradients_are_those_of_tensorflow(form, native):
     size, stride, *_ = form
-    pad = [[0, 0], *[[(size - 1) // 2] * 2] * 2, [0, 0]]
-
-    def theirs(inputs, kernel):
-        return tf.nn.conv2d(tf.pad(inputs, pad), kernel, stride, "VALID")
+    theirs = padded_conv(size, stride)
 
     def ours(inputs, kernel):
         forward = theirs if native else None
         return row_conv2d(inputs, kernel, stride=stride, forward=forward)
 
-    for mine, other in zip(
-        with_gradients(ours, *tensors(*form)),
-        with_gradients(theirs, *tensors(*form)),
-        strict=True,
-    ):
-        assert mine.shape == other.shape
-        np.testing.assert_allclose(mine, other, atol=1e-12)
+    assert_same_with_gradients(ours, theirs, tensors(*form), 1e-12)
 
 
 def test_takes_any_batch_in_one_trace():

@@ -1,16 +1,16 @@
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from encapnet_tf.ops.placement import for_use_elsewhere, on_this_cpu
 from encapnet_tf.ops.strided_conv import strided_conv2d
-from tests import reference
 from tests.ops.test_row_conv import (
     FORMS,
     IN,
+    assert_loops_over_places,
+    assert_same_with_gradients,
     operations,
+    padded_conv,
     tensors,
-    with_gradients,
 )
 
 STRIDED = [form for form in FORMS if form[1] > 1]
@@ -18,35 +18,22 @@ STRIDED = [form for form in FORMS if form[1] > 1]
 
 @pytest.mark.parametrize("form", STRIDED)
 def test_equals_a_loop_over_places(form):
-    inputs, kernel, _ = tensors(*form)
-    expected = reference.grouped_conv(
-        inputs.numpy(), kernel.numpy(), 1, form[1]
-    )
-    ours = strided_conv2d(inputs, kernel, stride=form[1])
-    np.testing.assert_allclose(ours, expected, atol=1e-12)
+    assert_loops_over_places(strided_conv2d, form)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("float32", 1e-4), ("float64", 1e-12)]
+)
 @pytest.mark.parametrize("form", STRIDED)
-def test_gradients_are_those_of_padded_maps(form, dtype):
+def test_gradients_are_those_of_padded_maps(form, dtype, tolerance):
     size, stride, *_ = form
-    pad = [[0, 0], *[[(size - 1) // 2] * 2] * 2, [0, 0]]
     given = [tf.cast(tensor, dtype) for tensor in tensors(*form)]
-
-    def padded(inputs, kernel):
-        return tf.nn.conv2d(tf.pad(inputs, pad), kernel, stride, "VALID")
 
     def ours(inputs, kernel):
         return strided_conv2d(inputs, kernel, stride=stride)
 
-    for mine, other in zip(
-        with_gradients(ours, *given),
-        with_gradients(padded, *given),
-        strict=True,
-    ):
-        assert mine.shape == other.shape
-        tolerance = 1e-12 if dtype == "float64" else 1e-4
-        np.testing.assert_allclose(mine, other, atol=tolerance)
+    theirs = padded_conv(size, stride)
+    assert_same_with_gradients(ours, theirs, given, tolerance)
 
 
 def test_takes_any_batch():
