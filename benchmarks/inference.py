@@ -26,11 +26,11 @@ from export.predictors import (
     SavedModelPredictor,
 )
 from export.servable import Servable
+from trainers.cost.timing import interleaved_seconds
 from trainers.recipe import make_recipe
-from trainers.run_folder import RunFolder
-from trainers.runs import Run
+from trainers.runs.finished import Run
+from trainers.runs.folder import RunFolder
 from trainers.tables import aligned
-from trainers.timing import interleaved_seconds
 
 VARIANTS = ("encapnet_small", "encapnet14_authors_master")
 SHAPE = (32, 32, 3)

@@ -13,7 +13,7 @@ from export.conversion import QUANTIZATIONS
 from export.exporting import FORMATS, export_run
 from export.model_card import format_rows
 from export.parity import TOLERANCE
-from trainers import programs
+from trainers import cli
 from trainers.tables import aligned
 
 
@@ -42,7 +42,7 @@ def define_flags() -> None:
 
 def main(arguments: list[str]) -> int:
     """Exports the run that the flags name and says what was written."""
-    programs.take_no_arguments(arguments)
+    cli.take_no_arguments(arguments)
     values = flags.FLAGS
     export = export_run(
         values.run_dir,
@@ -66,4 +66,4 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     define_flags()
-    programs.run(main)
+    cli.run(main)

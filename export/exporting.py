@@ -22,8 +22,8 @@ from export.samples import read_samples, write_samples
 from export.servable import Servable
 from export.versions import write_version
 from export.warmup import write_warmup
-from trainers.runs import load_run
-from trainers.timing import interleaved_seconds
+from trainers.cost.timing import interleaved_seconds
+from trainers.runs.finished import load_run
 
 FORMATS = ("saved_model", "tflite")
 _SAVED_MODEL = "saved_model.pb"

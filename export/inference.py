@@ -5,8 +5,8 @@ import tensorflow as tf
 
 from export.freezing import Inference
 from export.strip import strip
-from trainers.capsules import class_capsules, has_capsules
-from trainers.runs import Run
+from trainers.evaluate.capsules import class_capsules, has_capsules
+from trainers.runs.finished import Run
 
 
 def inference(run: Run) -> Inference:

@@ -11,10 +11,10 @@ import tensorflow as tf
 import encapnet_tf
 from export.parity import NUM_IMAGES, Parity
 from export.samples import Samples
-from trainers.capsules import has_capsules
+from trainers.cost.step_cost import count_parameters, step_cost
+from trainers.evaluate.capsules import has_capsules
 from trainers.machine import processor
-from trainers.runs import Run
-from trainers.step_cost import count_parameters, step_cost
+from trainers.runs.finished import Run
 from trainers.tables import error_sentence
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from export.predictors import Predictor
-from trainers.evaluation import error_rate
+from trainers.scoring import error_rate
 
 # Largest difference of a score. Float32 rounds, more so in a deep network.
 TOLERANCE = 1e-5

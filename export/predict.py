@@ -15,8 +15,8 @@ from PIL import Image
 
 from encapnet_tf.data.images import SUFFIXES, read_image
 from export.predictors import open_model
-from trainers import programs
-from trainers.run_folder import written_atomically
+from trainers import cli
+from trainers.files import written_atomically
 from trainers.tables import aligned
 
 _BATCH = 64
@@ -162,4 +162,4 @@ def _complain(problem):
 
 if __name__ == "__main__":
     define_flags()
-    programs.run(main)
+    cli.run(main)

@@ -14,7 +14,7 @@ from ai_edge_litert.interpreter import Interpreter
 from export.inference import inference
 from export.versions import versions
 from trainers.quiet import silenced_stderr
-from trainers.runs import Run, load_run
+from trainers.runs.finished import Run, load_run
 
 LABELS = "labels.txt"
 SIGNATURE = "serving_default"

@@ -9,7 +9,7 @@ from PIL import Image
 
 from encapnet_tf.data import DataUnavailable, Split, batches, load
 from export.parity import NUM_IMAGES
-from trainers.runs import Run
+from trainers.runs.finished import Run
 
 _TEST_IMAGES = 2000
 _CALIBRATION_IMAGES = 256

@@ -18,7 +18,7 @@ from PIL import Image
 from export.serving import Limits, ServedModel, create_app
 from export.serving.access_log import log_to_stderr
 from export.serving.connections import PatientConnection
-from trainers import programs
+from trainers import cli
 
 _POLL_SECONDS = 2
 _BACKLOG = 1024
@@ -72,7 +72,7 @@ def define_flags() -> None:
 
 def main(arguments: list[str]) -> int:
     """Serves until SIGTERM or Ctrl-C."""
-    programs.take_no_arguments(arguments)
+    cli.take_no_arguments(arguments)
     values = flags.FLAGS
     if not values.model:
         raise ValueError(
@@ -149,4 +149,4 @@ def _serve(app, listener, limits):
 
 if __name__ == "__main__":
     define_flags()
-    programs.run(main)
+    cli.run(main)

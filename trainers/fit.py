@@ -13,14 +13,16 @@ import tensorflow as tf
 from absl import flags
 
 from encapnet_tf.data import load
-from trainers import machine, plots, programs, recipe_flags
-from trainers.devices import STRATEGIES, make_strategy, num_processes
-from trainers.loop import Diverged, Loop
+from trainers import cli, machine
+from trainers.cost.step_cost import count_parameters
 from trainers.recipe import Recipe, differences, read_recipe
-from trainers.run_folder import RunFolder
-from trainers.runs import finish_run, start_from
-from trainers.step_cost import count_parameters
+from trainers.runs.finished import start_from
+from trainers.runs.folder import RunFolder
 from trainers.tables import error_sentence
+from trainers.training.curves import draw_curves
+from trainers.training.devices import STRATEGIES, make_strategy, num_processes
+from trainers.training.finishing import finish_run
+from trainers.training.loop import Diverged, Loop
 
 flags.DEFINE_string(
     "run_dir", None, "The run's folder; default: a new one in runs/."
@@ -42,9 +44,9 @@ flags.DEFINE_float(
 
 def main(arguments: list[str]) -> int:
     """Trains, tests once, and says what was written where."""
-    programs.take_no_arguments(arguments)
+    cli.take_no_arguments(arguments)
     values = flags.FLAGS
-    recipe = recipe_flags.recipe_from_flags(values)
+    recipe = cli.recipe_from_flags(values)
     strategy = make_strategy(values.strategy, values.logical_cpus)
     if num_processes(strategy) > 1 and not values.run_dir:
         raise ValueError(
@@ -96,7 +98,7 @@ def _train(recipe, dataset, folder, loop):
     _announce(recipe, dataset, folder, loop)
     finished = loop.run()
     if loop.state.history:
-        plots.curves(loop.state.history, folder.curves)
+        draw_curves(loop.state.history, folder.curves)
     if not finished:
         print(f"Stopped; the same command goes on. Run folder: {folder.path}")
         return 0
@@ -154,6 +156,6 @@ def _refuse_other_recipe(folder: RunFolder, recipe: Recipe) -> None:
 
 
 if __name__ == "__main__":
-    recipe_flags.define()
-    flags.adopt_module_key_flags(recipe_flags)
-    programs.run(main)
+    cli.define_recipe()
+    flags.adopt_module_key_flags(cli)
+    cli.run(main)

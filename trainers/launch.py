@@ -18,7 +18,7 @@ import time
 
 from absl import flags
 
-from trainers import programs
+from trainers import cli
 
 flags.DEFINE_integer(
     "workers", 2, "Number of workers that train together.", lower_bound=1
@@ -33,7 +33,7 @@ flags.DEFINE_integer(
 # A worker that hangs in a collective after another died gets this long.
 _GRACE_SECONDS = 50
 _PR_SET_PDEATHSIG = 1
-_REFUSED = 2  # see `programs.refuse`
+_REFUSED = 2  # see `cli.refuse`
 
 
 def main(arguments: list[str]) -> int:
@@ -177,4 +177,4 @@ def _free_ports(count):
 
 
 if __name__ == "__main__":
-    programs.run(main)
+    cli.run(main)

@@ -10,17 +10,17 @@ import keras
 import tensorflow as tf
 from absl import flags
 
-from trainers import programs
-from trainers.cost_tables import (
+from trainers import cli
+from trainers.cost.machine_memory import Memory, available_memory
+from trainers.cost.step_cost import StepCost, step_cost
+from trainers.cost.step_trace import outline_model
+from trainers.cost.tables import (
     gib,
     layers_table,
     shape_text,
     totals,
     variants_table,
 )
-from trainers.machine_memory import Memory, available_memory
-from trainers.step_cost import StepCost, step_cost
-from trainers.step_trace import outline_model
 
 # Peaks that were measured lay up to a quarter above the estimate.
 _SHARE_TO_USE = 0.8
@@ -76,7 +76,7 @@ def _one_variant(variant, values):
 
 
 def _outline(variant, values):
-    overrides = programs.parse_overrides(values.override)
+    overrides = cli.parse_overrides(values.override)
     shape = values.input_shape and parse_shape(values.input_shape)
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(values.dtype_policy)
@@ -146,4 +146,4 @@ def _largest_batch(model, cost, memory):
 
 if __name__ == "__main__":
     define()
-    programs.run(main)
+    cli.run(main)

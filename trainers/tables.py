@@ -5,8 +5,8 @@ import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trainers.evaluation import ClassErrors
-from trainers.run_folder import written_atomically
+from trainers.files import written_atomically
+from trainers.scoring import ClassErrors
 
 # Longer tables of classes are cut to the worst.
 _CLASSES = 30

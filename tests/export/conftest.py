@@ -8,11 +8,11 @@ import pytest
 
 from encapnet_tf.data import load
 from tests.trainers.conftest import LEAST, npz_path  # noqa: F401, a fixture
-from trainers.evaluation import scores_and_labels, summarise_test
-from trainers.loop import Loop
 from trainers.recipe import make_recipe
-from trainers.run_folder import RunFolder
-from trainers.runs import Run
+from trainers.runs.finished import Run
+from trainers.runs.folder import RunFolder
+from trainers.scoring import scores_and_labels, summarise_test
+from trainers.training.loop import Loop
 
 NAMES = ("sky", "street/road", "sea")
 

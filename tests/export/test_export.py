@@ -17,10 +17,10 @@ from export import exporting
 from export.exporting import export_run
 from export.parity import check_parity, scores_of
 from export.predictors import Prediction, SavedModelPredictor, open_model
-from trainers.capsules import has_capsules
+from trainers.evaluate.capsules import has_capsules
 from trainers.recipe import read_recipe
-from trainers.run_folder import RunFolder
-from trainers.runs import load_run
+from trainers.runs.finished import load_run
+from trainers.runs.folder import RunFolder
 
 FILES = ("saved_model.pb", "model.tflite", "model_float16.tflite",
          "model_int8.tflite")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Stands in for `trainers.run_child`: answers at once, trains nothing.
+"""Stands in for `trainers.runs.child`: answers at once, trains nothing.
 
 python fake_child.py LOG MODE: every run is noted in LOG; MODE says what goes
 wrong. The error is least at λ = 1, ε = 0.1.

@@ -15,18 +15,14 @@ from encapnet_tf.config import VARIANTS, override
 from encapnet_tf.layers import GroupedConv2D
 from tests.trainers.conftest import LEAST
 from tests.trainers.test_plots import size_of
-from trainers import (
-    benchmark,
-    benchmark_calls,
-    benchmark_child,
-    benchmark_tasks,
-    plots_benchmark,
-)
-from trainers.benchmark_child import Measurer
-from trainers.benchmark_compare import compare, comparison_text
-from trainers.benchmark_growth import GROWTHS, Growth, fit_exponent, fit_growths
-from trainers.benchmark_report import csv_rows, tables
-from trainers.benchmark_results import (
+from trainers.benchmark import __main__ as benchmark
+from trainers.benchmark import calls as benchmark_calls
+from trainers.benchmark import child, plots, tasks
+from trainers.benchmark.child import Measurer
+from trainers.benchmark.compare import compare, comparison_text
+from trainers.benchmark.growth import GROWTHS, Growth, fit_exponent, fit_growths
+from trainers.benchmark.report import csv_rows, tables
+from trainers.benchmark.results import (
     WITH_UNITS,
     WITHOUT_UNITS,
     Measurement,
@@ -34,11 +30,11 @@ from trainers.benchmark_results import (
     read_results,
     write_results,
 )
-from trainers.machine_memory import Memory
+from trainers.cost.machine_memory import Memory
+from trainers.cost.step_cost import step_cost
+from trainers.cost.step_trace import outline_model
+from trainers.cost.timing import interleaved_seconds
 from trainers.recipe import make_recipe
-from trainers.step_cost import step_cost
-from trainers.step_trace import outline_model
-from trainers.timing import interleaved_seconds
 
 # One capsule layer with an aide.
 SMALL = LEAST | {"aide": "all"}
@@ -81,7 +77,7 @@ def measured(tmp_path_factory):
             "_PIPELINE_IMAGES": 50,
             "_SOLVER_BATCHES": (8,),
         }.items():
-            patch.setattr(benchmark_tasks, name, value)
+            patch.setattr(tasks, name, value)
         patch.delitem(GROWTHS, "width")
         patch.delitem(GROWTHS, "depth")
         solver = GROWTHS["iterations"]._replace(sizes=(1, 2, 3))
@@ -199,7 +195,7 @@ def test_the_picture_has_a_panel_for_every_part(measured, tmp_path):
             stored, measurements=tuple(stored.of_part(part))
         )
         path = tmp_path / f"{part}.png"
-        plots_benchmark.draw(alone, path)
+        plots.draw(alone, path)
         assert size_of(path) == size
 
 
@@ -270,7 +266,7 @@ def test_units_are_left_out_of_the_same_network(monkeypatch):
         return {"train": lambda: None}
 
     monkeypatch.setattr(benchmark_calls, "network", network)
-    benchmark_child.measure_agreement("encapnet14_authors_master", 2, 0.0)
+    child.measure_agreement("encapnet14_authors_master", 2, 0.0)
     whole = VARIANTS["encapnet14_authors_master"]
     assert made == [whole, override(whole, agreement="none")]
     assert made[0] != made[1]
@@ -586,7 +582,7 @@ def test_a_network_that_does_not_fit_is_refused(
     tmp_path, monkeypatch, flag, what
 ):
     little = Memory(2**20, "on this machine")
-    monkeypatch.setattr(benchmark_tasks, "available_memory", lambda: little)
+    monkeypatch.setattr(tasks, "available_memory", lambda: little)
     with pytest.raises(ValueError, match=f"Received: {what}. It does not fit"):
         run(flag, f"--out={tmp_path / 'new'}", ask=pytest.fail)
     assert not (tmp_path / "new").exists()

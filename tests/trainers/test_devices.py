@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainers import devices, launch
+from trainers import launch
+from trainers.training import devices
 
 # Small steps: ReLU and squash amplify the rounding of another order of sums
 # (3e-7 after one step, on any number of replicas) the more the weights move.

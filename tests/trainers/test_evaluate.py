@@ -12,13 +12,14 @@ import pytest
 
 from encapnet_tf import create_model
 from tests.trainers.conftest import LEAST
-from trainers import evaluate as program
-from trainers import evaluation, plots_evaluation
-from trainers.capsules import capsule_statistics
-from trainers.evaluate import evaluate
+from trainers import scoring
+from trainers.evaluate import __main__ as program
+from trainers.evaluate import plots
+from trainers.evaluate.__main__ import evaluate
+from trainers.evaluate.capsules import capsule_statistics
 from trainers.recipe import make_recipe
-from trainers.run_folder import RunFolder
-from trainers.runs import load_run
+from trainers.runs.finished import load_run
+from trainers.runs.folder import RunFolder
 
 CNN = {"stem": ((4, 2), (8, 2))}
 
@@ -57,7 +58,7 @@ def no_pictures(monkeypatch):
     """Leaves out what takes longest where nobody looks at it."""
     monkeypatch.setattr(program, "_draw_mistakes", lambda *_: None)
     monkeypatch.setattr(program, "_draw_capsules", lambda *_: None)
-    monkeypatch.setattr(plots_evaluation, "confusion", lambda *_: None)
+    monkeypatch.setattr(plots, "confusion", lambda *_: None)
 
 
 def contents(folder):
@@ -75,7 +76,7 @@ def test_wilson_interval_has_the_published_values():
         (0, 20, 0.0, 0.1611),
         (1, 29, 0.0061, 0.1718),
     ):
-        found = evaluation.interval(errors / count, count)
+        found = scoring.interval(errors / count, count)
         np.testing.assert_allclose(found, (low, high), atol=6e-5)
 
 
@@ -83,24 +84,24 @@ def test_perfect_and_wrong_classifiers_have_errors_zero_and_one():
     labels = np.array([0, 1, 2, 2])
     right = np.eye(3)[labels]
     wrong = np.roll(right, 1, axis=1)
-    assert evaluation.error_rate(right, labels) == 0
-    assert evaluation.error_rate(wrong, labels) == 1
-    assert evaluation.error_rate(wrong, labels, top=3) == 0
-    assert len(evaluation.worst_mistakes(right, labels)) == 0
-    assert len(evaluation.worst_mistakes(wrong, labels)) == 4
+    assert scoring.error_rate(right, labels) == 0
+    assert scoring.error_rate(wrong, labels) == 1
+    assert scoring.error_rate(wrong, labels, top=3) == 0
+    assert len(scoring.worst_mistakes(right, labels)) == 0
+    assert len(scoring.worst_mistakes(wrong, labels)) == 4
 
 
 def test_class_errors_add_up_to_the_confusion_matrix():
     rng = np.random.default_rng(0)
     scores, labels = rng.random((500, 7)), rng.integers(0, 6, 500)
-    matrix = evaluation.confusion_matrix(scores, labels)
-    rows = evaluation.class_errors(matrix, tuple("abcdefg"))
+    matrix = scoring.confusion_matrix(scores, labels)
+    rows = scoring.class_errors(matrix, tuple("abcdefg"))
     assert sum(row.images for row in rows) == matrix.sum() == 500
     assert [row.images for row in rows] == np.bincount(
         labels, minlength=7
     ).tolist()
     errors = sum(row.errors for row in rows)
-    assert errors / 500 == pytest.approx(evaluation.error_rate(scores, labels))
+    assert errors / 500 == pytest.approx(scoring.error_rate(scores, labels))
     for row, counts in zip(rows, matrix, strict=True):
         assert row.times <= row.errors
         if row.times:
@@ -112,31 +113,29 @@ def test_class_errors_add_up_to_the_confusion_matrix():
 def test_worst_mistake_has_the_widest_gap():
     scores = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.7], [0.95, 0.2]])
     labels = np.array([1, 1, 1, 1])
-    assert evaluation.worst_mistakes(scores, labels).tolist() == [0, 3, 1]
-    assert evaluation.worst_mistakes(scores, labels, count=1).tolist() == [0]
+    assert scoring.worst_mistakes(scores, labels).tolist() == [0, 3, 1]
+    assert scoring.worst_mistakes(scores, labels, count=1).tolist() == [0]
 
 
 def test_top5_error_only_with_many_classes():
     labels = np.zeros(4, int)
-    assert "test_top5_error" not in evaluation.summarise_test(
+    assert "test_top5_error" not in scoring.summarise_test(
         np.ones((4, 19)), labels
     )
-    assert "test_top5_error" in evaluation.summarise_test(
-        np.ones((4, 20)), labels
-    )
+    assert "test_top5_error" in scoring.summarise_test(np.ones((4, 20)), labels)
 
 
 def test_images_are_those_of_the_places_asked_for(folder, stripes):
     model = load_run(folder.path).model
     places = np.array([40, 0, 59])
-    found = evaluation.images_at(model, stripes.test, places)
-    images, _ = next(iter(evaluation.stored_batches(model, stripes.test)))
+    found = scoring.images_at(model, stripes.test, places)
+    images, _ = next(iter(scoring.stored_batches(model, stripes.test)))
     np.testing.assert_array_equal(found, images.numpy()[places])
 
 
 def test_capsule_statistics_match_a_loop(folder, stripes):
     model = load_run(folder.path).model
-    images, labels = next(iter(evaluation.stored_batches(model, stripes.test)))
+    images, labels = next(iter(scoring.stored_batches(model, stripes.test)))
     layer = model.get_layer("class_capsules")
     capsules = keras.Model(model.inputs, layer.output)(images).numpy()
     found = capsule_statistics(model, stripes.test)

@@ -3,9 +3,9 @@ import math
 import pytest
 
 from encapnet_tf.models import variant_config
-from trainers.experiments import DATA_NAMES, EXPERIMENTS
+from trainers.cost.step_trace import outline_model
 from trainers.recipe import Recipe, make_recipe
-from trainers.step_trace import outline_model
+from trainers.reproduce.experiments import DATA_NAMES, EXPERIMENTS
 
 ROWS = [
     pytest.param(experiment, row, id=f"{name}-{row.name}")

@@ -13,13 +13,14 @@ import time
 import keras
 import numpy as np
 import pytest
+from absl import flags
 
 from encapnet_tf import create_model
-from trainers import recipe_flags
-from trainers.loop import Loop
+from trainers import cli
 from trainers.recipe import Recipe, make_recipe
-from trainers.run_folder import RunFolder
-from trainers.runs import start_from
+from trainers.runs.finished import start_from
+from trainers.runs.folder import RunFolder
+from trainers.training.loop import Loop
 
 LEAST = [
     "--variant=encapnet_tiny",
@@ -45,10 +46,10 @@ def fit(*flags, **options):
 
 def parse(*arguments):
     """The recipe that a command line gives, without a process."""
-    values = recipe_flags.flags.FlagValues()
-    recipe_flags.define(values)
+    values = flags.FlagValues()
+    cli.define_recipe(values)
     values(["fit", *arguments])
-    return recipe_flags.recipe_from_flags(values)
+    return cli.recipe_from_flags(values)
 
 
 def rows(run_dir):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainers import fused_adam
+from trainers.training import fused_adam
 
 SHAPES = {"kernel": (3, 3, 4, 8), "bias": (8,), "gain": ()}
 

@@ -9,9 +9,9 @@ from absl import flags
 from PIL import Image
 
 from encapnet_tf.data import load
-from trainers import h_imagenet
-from trainers.class_accuracy import hardest, read_accuracies
-from trainers.imagenet import Box, ImageNet, crop, read_objects
+from trainers.h_imagenet import __main__ as h_imagenet
+from trainers.h_imagenet.class_accuracy import hardest, read_accuracies
+from trainers.h_imagenet.imagenet import Box, ImageNet, crop, read_objects
 
 # A class is a coloured square on grey.
 COLOURS = {

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from encapnet_tf.agreement import agreement_units
-from trainers import checkpoints
-from trainers.loop import Diverged, Loop
-from trainers.run_folder import RunFolder
-from trainers.runs import finish_run
-from trainers.step import learning_rate
+from trainers.runs.folder import RunFolder
+from trainers.training import checkpoints
+from trainers.training.finishing import finish_run
+from trainers.training.loop import Diverged, Loop
+from trainers.training.step import learning_rate
 
 pytestmark = pytest.mark.slow
 

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainers import objective
-from trainers.loop import Loop
+from trainers.training import objective
+from trainers.training.loop import Loop
 
 OPTIMIZERS = [
     "adam", "sgd", "rmsprop", "adamw", "lamb", "lion", "nadam", "adagrad",

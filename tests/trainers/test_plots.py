@@ -3,15 +3,17 @@ import pytest
 from matplotlib import pyplot as plt
 from PIL import Image
 
-from trainers import plots, plots_evaluation, plots_reproduce
-from trainers.budget import Plan
-from trainers.capsules import CapsuleStatistics
-from trainers.experiments import EXPERIMENTS
-from trainers.outcomes import Outcome
-from trainers.plots_capsules import capsules
-from trainers.plots_robustness import robustness
+from trainers.evaluate import plots as plots_evaluation
+from trainers.evaluate.capsule_plots import capsules
+from trainers.evaluate.capsules import CapsuleStatistics
+from trainers.evaluate.robustness import Measurement
+from trainers.evaluate.robustness_plots import robustness
 from trainers.recipe import Recipe
-from trainers.robustness import Measurement
+from trainers.reproduce import plots as plots_reproduce
+from trainers.reproduce.experiments import EXPERIMENTS
+from trainers.study.budget import Plan
+from trainers.study.outcomes import Outcome
+from trainers.training.curves import draw_curves
 
 
 def size_of(path):
@@ -53,7 +55,7 @@ UNITS = tuple(
 )
 def test_curves_of_short_and_long_runs(tmp_path, epochs, units):
     path = tmp_path / "curves.png"
-    plots.curves(history(epochs, units), path)
+    draw_curves(history(epochs, units), path)
     assert size_of(path) == (1235, 832)
 
 
@@ -168,7 +170,7 @@ def test_losses_of_two_networks_and_several_seeds(tmp_path, epochs):
 
 def test_the_same_picture_has_the_same_bytes(tmp_path):
     first, second = tmp_path / "a.png", tmp_path / "b.png"
-    plots.curves(history(5), first)
-    plots.curves(history(5), second)
+    draw_curves(history(5), first)
+    draw_curves(history(5), second)
     assert first.read_bytes() == second.read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.png", "b.png"]

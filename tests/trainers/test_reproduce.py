@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from encapnet_tf.models import variant_config
-from trainers import plots_reproduce, reproduce, reproduce_report
-from trainers.budget import plan_by_time
-from trainers.experiments import EXPERIMENTS
-from trainers.outcomes import compare, noise
-from trainers.reproduction import narrowed
-from trainers.run_child import RESULT
+from trainers.reproduce import __main__ as reproduce
+from trainers.reproduce import plots as plots_reproduce
+from trainers.reproduce import report as reproduce_report
+from trainers.reproduce.experiments import EXPERIMENTS
+from trainers.reproduce.reproduction import narrowed
+from trainers.runs.child import RESULT
+from trainers.study.budget import plan_by_time
+from trainers.study.outcomes import compare, noise
 
 
 class FakeChild:

@@ -9,12 +9,12 @@ import pytest
 from absl import flags
 from PIL import Image
 
-from trainers import reproduce
-from trainers.experiments import EXPERIMENTS
-from trainers.loop import Loop
-from trainers.reproduce_child import Reproducer
-from trainers.run_child import Child
-from trainers.runs import load_run
+from trainers.reproduce import __main__ as reproduce
+from trainers.reproduce.child import Reproducer
+from trainers.reproduce.experiments import EXPERIMENTS
+from trainers.runs.child import Child
+from trainers.runs.finished import load_run
+from trainers.training.loop import Loop
 
 STEM = "--override=stem=((4,2),(8,2)),num_capsules=2"
 MODULES = (

@@ -8,10 +8,10 @@ import tensorflow as tf
 from encapnet_tf import create_model
 from tests.trainers.conftest import LEAST
 from tests.trainers.test_evaluate import CNN, contents, save_run
-from trainers.disturbances import Adversary, rotate, scale, shift
-from trainers.evaluate import evaluate
-from trainers.evaluation import error_rate, scores_and_labels
-from trainers.robustness import UNITS, measure_robustness
+from trainers.evaluate.__main__ import evaluate
+from trainers.evaluate.disturbances import Adversary, rotate, scale, shift
+from trainers.evaluate.robustness import UNITS, measure_robustness
+from trainers.scoring import error_rate, scores_and_labels
 
 
 @pytest.fixture(scope="module")

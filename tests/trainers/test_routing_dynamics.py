@@ -4,7 +4,7 @@ import pytest
 
 from encapnet_tf import create_model
 from tests.conformance import CAPNET
-from trainers.routing_dynamics import (
+from trainers.reproduce.routing_dynamics import (
     NUM_BINS,
     RoutingDynamics,
     has_routing,
@@ -12,7 +12,7 @@ from trainers.routing_dynamics import (
     read_snapshots,
     vote_statistics,
 )
-from trainers.run_folder import RunFolder
+from trainers.runs.folder import RunFolder
 
 
 def test_votes_are_sorted_as_a_loop_sorts_them():

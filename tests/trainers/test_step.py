@@ -4,9 +4,9 @@ import pytest
 import tensorflow as tf
 
 from tests.trainers.test_loop import WITH_UNIT
-from trainers import objective
-from trainers.loop import Loop
-from trainers.step import TrainStep
+from trainers.training import objective
+from trainers.training.loop import Loop
+from trainers.training.step import TrainStep
 
 
 @pytest.fixture

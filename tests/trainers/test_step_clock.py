@@ -5,9 +5,9 @@ import time
 import numpy as np
 import pytest
 
-from trainers import step_clock
-from trainers.machine_memory import peak_memory
-from trainers.step_clock import StepClock
+from trainers.cost.machine_memory import peak_memory
+from trainers.training import step_clock
+from trainers.training.step_clock import StepClock
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from absl import flags
 
 from encapnet_tf import create_model, layers, list_variants
 from encapnet_tf.ops import routed_moments
-from trainers import programs, summary
-from trainers.machine_memory import Memory, _free_in_container
-from trainers.step_cost import count_parameters, step_cost
-from trainers.step_trace import outline_model
+from trainers import cli, summary
+from trainers.cost.machine_memory import Memory, _free_in_container
+from trainers.cost.step_cost import count_parameters, step_cost
+from trainers.cost.step_trace import outline_model
 
 GIB = 2**30
 
@@ -240,7 +240,7 @@ def test_a_refusal_is_one_line_and_exit_code_2(flag, message):
 
 def test_overrides_are_split_between_fields():
     texts = ["stem=((8,2),(8,1)),agreement=none", "cap_fc=dense"]
-    assert programs.parse_overrides(texts) == {
+    assert cli.parse_overrides(texts) == {
         "stem": ((8, 2), (8, 1)),
         "agreement": "none",
         "cap_fc": "dense",

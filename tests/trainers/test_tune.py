@@ -11,18 +11,15 @@ import pytest
 
 from encapnet_tf.data import Dataset
 from tests.trainers.conftest import LEAST
-from trainers import (
-    plots_tune,
-    run_child,
-    tune_report,
-    tune_search,
-    tune_space,
-)
-from trainers.loop import Diverged, Loop
-from trainers.run_child import Child
-from trainers.run_folder import RunFolder, locked
-from trainers.tune_oracles import TUNERS, make_oracle
-from trainers.tune_trials import Outcome, Search
+from trainers.files import locked
+from trainers.runs import child as run_child
+from trainers.runs.child import Child
+from trainers.runs.folder import RunFolder
+from trainers.training.loop import Diverged, Loop
+from trainers.tune import plots, report, space
+from trainers.tune import search as tune_search
+from trainers.tune.oracles import TUNERS, make_oracle
+from trainers.tune.trials import Outcome, Search
 
 # The Gaussian process takes its time.
 SLOW_BAYESIAN = [
@@ -38,7 +35,7 @@ FAKE = pathlib.Path(__file__).with_name("fake_child.py")
 def searching(recipe, tmp_path, monkeypatch):
     """Runs a search with the stand-in; returns its exit code."""
     # Most of the time would go into the picture.
-    monkeypatch.setattr(plots_tune, "draw", lambda *_: None)
+    monkeypatch.setattr(plots, "draw", lambda *_: None)
 
     def run(mode="", names=BOTH, overwrite=False, **settings):
         fields = {"tuner": "random", "max_trials": 6, "executions": 1}
@@ -46,7 +43,7 @@ def searching(recipe, tmp_path, monkeypatch):
         search = Search(
             tmp_path / "tune",
             recipe(**UNITS | settings),
-            tune_space.parse_axes(names),
+            space.parse_axes(names),
             **given,
         )
         log = str(tmp_path / "log")
@@ -186,7 +183,7 @@ def test_the_bayesian_search_shuns_where_trials_failed(recipe, tmp_path):
     """keras-tuner's own forgets failures: where errors fall up to the edge
     of what can be trained, most of its proposals lie beyond."""
     oracle = make_oracle(
-        "bayesian", recipe(**UNITS), tune_space.parse_axes(BOTH[:1]), 14,
+        "bayesian", recipe(**UNITS), space.parse_axes(BOTH[:1]), 14,
         path=tmp_path / "oracle.json", is_hopeless=lambda oracle: False,
         after_trial=lambda oracle: None,
     )  # fmt: skip
@@ -320,15 +317,15 @@ def test_the_verdict_says_what_the_noise_allows(recipe):
         for trial, error in (("0", 0.10), ("1", 0.12), ("2", 0.2))
     )
     # 2 √(p·(1 − p)/1000 + q·(1 − q)/1000), p = 101/1002, q = 121/1002.
-    sentence = tune_report.verdict([far, near, best])
+    sentence = report.verdict([far, near, best])
     assert "trial 0 with 10.00%, but trial 1 is within the noise" in sentence
     assert "difference, 2.81%" in sentence
-    assert "20.00%, is farther" in tune_report.verdict([far, best])
-    assert "the only one" in tune_report.verdict([best])
+    assert "20.00%, is farther" in report.verdict([far, best])
+    assert "the only one" in report.verdict([best])
     many = [outcome(recipe, str(i), 0.1) for i in range(3)]
-    assert "trials 1 and 2 are" in tune_report.verdict(many)
+    assert "trials 1 and 2 are" in report.verdict(many)
     many = [outcome(recipe, str(i), 0.1) for i in range(9)]
-    assert "8 others are" in tune_report.verdict(many)
+    assert "8 others are" in report.verdict(many)
 
 
 def test_the_spread_over_seeds_is_noise_too(recipe):
@@ -339,13 +336,13 @@ def test_the_spread_over_seeds_is_noise_too(recipe):
         return Outcome(name, "completed", {}, recipe(), results)
 
     calm = [trial("0", [0.10, 0.10]), trial("1", [0.12, 0.12])]
-    assert "farther" in tune_report.verdict(calm)
+    assert "farther" in report.verdict(calm)
     wild = [trial("0", [0.05, 0.15]), trial("1", [0.07, 0.17])]
-    assert "within the noise" in tune_report.verdict(wild)
+    assert "within the noise" in report.verdict(wild)
 
 
 def test_long_tables_are_cut(recipe):
-    table = tune_report.table(
+    table = report.table(
         [outcome(recipe, str(i), 0.1, cost="l2") for i in range(25)]
     )
     assert len(table.splitlines()) == 22
@@ -363,10 +360,10 @@ def test_what_was_searched_is_drawn(
     """A background only where there are points enough."""
     drawn = []
     monkeypatch.setattr(
-        plots_tune.plt.Axes, "contourf", lambda *_, **__: drawn.append(1)
+        plots.plt.Axes, "contourf", lambda *_, **__: drawn.append(1)
     )
-    axes = tune_space.parse_axes(names)
-    grid = tune_space.grid(axes, 24)
+    axes = space.parse_axes(names)
+    grid = space.grid(axes, 24)
     outcomes = [
         outcome(recipe, str(i), 0.1 + 0.01 * i, **grid[-i])
         for i in range(points)
@@ -375,31 +372,31 @@ def test_what_was_searched_is_drawn(
     outcomes.append(Outcome("13", "failed", grid[-13], recipe(), [failure]))
     outcomes.append(Outcome("14", "running", grid[-14], recipe(), []))
     path = tmp_path / "landscape.png"
-    plots_tune.draw(axes, outcomes, path)
+    plots.draw(axes, outcomes, path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert len(drawn) == (background if points > 7 else 0)
 
 
 def test_points_on_one_line_are_drawn_without_a_background(recipe, tmp_path):
-    axes = tune_space.parse_axes(BOTH)
+    axes = space.parse_axes(BOTH)
     outcomes = [
         outcome(
             recipe, str(i), 0.1, agreement_weight=1.0 + i, agreement_epsilon=0.1
         )
         for i in range(9)
     ]
-    plots_tune.draw(axes, outcomes, tmp_path / "landscape.png")
+    plots.draw(axes, outcomes, tmp_path / "landscape.png")
     assert (tmp_path / "landscape.png").stat().st_size > 10_000
 
 
 def test_every_axis_reaches_the_network(recipe):
-    axes = tune_space.parse_axes(list(tune_space.AXES))
+    axes = space.parse_axes(list(space.AXES))
     chosen = {
         "agreement_weight": 3.0, "agreement_epsilon": 0.5, "iterations": 7,
         "cost": "l2", "type2_layers": 2, "coefficients": "own",
         "learning_rate": 0.25,
     }  # fmt: skip
-    applied = tune_space.apply(recipe(**UNITS), axes, chosen)
+    applied = space.apply(recipe(**UNITS), axes, chosen)
     network = applied.network()
     options = network.agreement_options
     assert (options.weight, options.epsilon) == (3.0, 0.5)
@@ -407,7 +404,7 @@ def test_every_axis_reaches_the_network(recipe):
     assert network.type2_layers == (2,)
     assert network.coefficients == ("own",)
     assert applied.learning_rate == 0.25
-    assert tune_space.defaults(axes, applied) == chosen
+    assert space.defaults(axes, applied) == chosen
 
 
 @pytest.mark.parametrize(
@@ -427,20 +424,18 @@ def test_every_axis_reaches_the_network(recipe):
 )
 def test_bad_names_and_ranges_are_refused(texts, message):
     with pytest.raises(ValueError, match=message):
-        tune_space.parse_axes(texts)
+        space.parse_axes(texts)
 
 
 def test_ranges_may_be_given():
-    (axis,) = tune_space.parse_axes(["type2_layers:1:2"])
+    (axis,) = space.parse_axes(["type2_layers:1:2"])
     assert axis.values(2) == [1, 2]
     assert [type(v) for v in axis.values(2)] == [int, int]
 
 
 def test_what_a_network_does_not_have_is_refused(recipe):
     def defaults(name, **fields):
-        return tune_space.defaults(
-            tune_space.parse_axes([name]), recipe(**fields)
-        )
+        return space.defaults(space.parse_axes([name]), recipe(**fields))
 
     with pytest.raises(ValueError, match="no agreement units.*--agreement"):
         defaults("agreement_weight")
@@ -453,7 +448,7 @@ def test_what_a_network_does_not_have_is_refused(recipe):
 
 def test_a_grid_is_even_within_its_trials():
     def points(texts, trials):
-        grid = tune_space.grid(tune_space.parse_axes(texts), trials)
+        grid = space.grid(space.parse_axes(texts), trials)
         names = grid[0].keys()
         return [sorted({p[n] for p in grid}) for n in names], len(grid)
 
@@ -474,7 +469,7 @@ def test_half_of_keras_tuner_s_variables_are_refused(monkeypatch):
 
 @pytest.mark.slow
 class TestTheProcessThatTrains:
-    """In this process; `python -m trainers.run_child` has a pipe before it."""
+    """In this process; `python -m trainers.runs.child` has a pipe before it."""
 
     @pytest.fixture
     def answer(self, recipe, tmp_path):

@@ -13,9 +13,9 @@ import numpy as np
 
 from encapnet_tf.data import load
 from tests.trainers.conftest import LEAST
-from trainers.devices import is_chief, make_strategy
-from trainers.loop import Loop
 from trainers.recipe import make_recipe
+from trainers.training.devices import is_chief, make_strategy
+from trainers.training.loop import Loop
 
 
 def main(npz, folder, strategy_name, logical_cpus, trainings):

@@ -1,0 +1,1 @@
+"""A close test of a trained network: `python -m trainers.evaluate`."""

@@ -1,0 +1,1 @@
+"""The paper's h-ImageNet: `python -m trainers.h_imagenet`."""

@@ -1,0 +1,281 @@
+"""The words of a reproduction's report, one section each."""
+
+from collections.abc import Sequence
+
+from trainers.reproduce.experiments import DATA_NAMES, PAPER_BUDGET, Experiment
+from trainers.reproduce.reproduction import Reproduction
+from trainers.reproduce.routing_dynamics import read_snapshots
+from trainers.study.outcomes import Outcome, compare, noise
+from trainers.tables import markdown
+
+# Runs whose steps took so much more or less than planned are pointed out.
+_TOLERANCE = 0.15
+# Above so many waiting processes per core, others were at work as well.
+_BUSY = 1.5
+_TOO_SMALL = (
+    "Only one seed: how much the errors vary from seed to seed is not known, "
+    "so the noise counted here, that of a finite test set, is too small."
+)
+
+
+def about_runs(reproduction: Reproduction, outcomes: Sequence[Outcome]) -> str:
+    """Says what was run, on what, for how long."""
+    given = reproduction.given
+    seeds = ", ".join(map(str, reproduction.all_seeds))
+    seeds = f"seed{'s' if reproduction.seeds > 1 else ''} {seeds}"
+    lines = [
+        f"Data: `{given['dataset']}`{_images(outcomes)}.",
+        f"Budget: {budget_text(reproduction)}; {seeds}. The paper's "
+        f"numbers: {PAPER_BUDGET}.",
+        _common_text(reproduction),
+        _machine_text(outcomes),
+        _deviations(reproduction, outcomes),
+    ]
+    lines += [
+        f"Row {o.row.name} failed: {o.failure}" for o in outcomes if o.failure
+    ]
+    waiting = [o.row.name for o in outcomes if not o.results]
+    if waiting:
+        lines.append(f"Not run yet: {', '.join(waiting)}.")
+    body = "\n".join(f"- {text}" for text in lines if text)
+    if reproduction.command:
+        body = f"```bash\n{reproduction.command}\n```\n\n{body}"
+    return body
+
+
+def _images(outcomes):
+    train, test = (
+        max((o.mean(name) or 0 for o in outcomes), default=0)
+        for name in ("train_images", "test_images")
+    )
+    if not train:
+        return ""
+    return f", {train:,.0f} training and {test:,.0f} test images"
+
+
+def budget_text(reproduction: Reproduction) -> str:
+    """Says what each run gets."""
+    if reproduction.minutes is None:
+        epochs = reproduction.given["epochs"]
+        text = f"{epochs} epoch{'s' if epochs > 1 else ''} a run"
+    else:
+        text = (
+            f"{reproduction.minutes:g} minutes of training steps a run, "
+            "validation and test not counted. Some steps were timed first; "
+            "the run then has the number of steps that fit, and its schedule "
+            "is made for that number"
+        )
+    longer = [r for r in reproduction.rows if r.budget != 1]
+    for row in longer:
+        text += f"; {row.budget:g} times that for row {row.name}"
+    return text
+
+
+def _common_text(reproduction):
+    hidden = ("dataset", "data_dir", "epochs", "seed", "override")
+    given = reproduction.experiment.fields | reproduction.given
+    parts = [f"{n} {v}" for n, v in given.items() if n not in hidden]
+    parts += [f"{n} {v}" for n, v in given.get("override", {}).items()]
+    if reproduction.narrow != 1:
+        parts.append(f"all widths divided by {reproduction.narrow:g}")
+    text = "Common to all rows"
+    text += f": {', '.join(parts)}; the rest" if parts else ": everything"
+    text += " as in the paper's recipe. Each run's `config.json` has it all."
+    for name, fields in reproduction.given_rows.items():
+        own = ", ".join(f"{n} {v}" for n, v in fields.items())
+        text += f" Row {name} alone: {own}."
+    return text
+
+
+def _machine_text(outcomes):
+    results = [r for o in outcomes for r in o.results.values()]
+    machines = {r["machine"] for r in results if "machine" in r}
+    if not machines:
+        return ""
+    minutes = sum(r.get("train_seconds", 0) for r in results) / 60
+    text = (
+        f"Machine: {'; '.join(sorted(machines))}. Training and validation "
+        f"took {minutes:.1f} minutes in all."
+    )
+    load = max(r.get("load_per_core", 0) for r in results)
+    if load > _BUSY:
+        text += (
+            f" Other work shared the machine ({load:.1f} processes wanted "
+            "each core), so take times as rough."
+        )
+    return text
+
+
+def _deviations(reproduction, outcomes):
+    if reproduction.minutes is None:
+        return ""
+    off = []
+    for outcome in outcomes:
+        taken = _minutes_of_steps(outcome)
+        planned = reproduction.minutes * outcome.row.budget
+        if taken and abs(taken / planned - 1) > _TOLERANCE:
+            off.append(f"{outcome.row.name} {taken:.1f}")
+    if not off:
+        return ""
+    return (
+        "Steps were slower or faster in the run than when it was planned. "
+        f"Minutes that they took: {', '.join(off)}."
+    )
+
+
+def _minutes_of_steps(outcome):
+    images, seconds = outcome.mean("images_seen"), outcome.seconds_per_step
+    if not images:
+        return None
+    return images / outcome.recipe.batch_size * seconds / 60
+
+
+def about_order(reproduction: Reproduction, outcomes: Sequence[Outcome]) -> str:
+    """Compares our order with the paper's, and says what the noise allows."""
+    data = reproduction.paper_data
+    found = compare(outcomes, data)
+    if found is None:
+        return _about_errors_alone(reproduction, outcomes)
+    lines = []
+    if not reproduction.paper_has_data:
+        lines.append(
+            f"The paper has no numbers for these data; its order on "
+            f"{DATA_NAMES[data]} is taken."
+        )
+    decided = len(found.same) + len(found.reversed)
+    pairs = decided + len(found.close)
+    if not decided:
+        lines.append(
+            f"All {pairs} differences between rows are within the noise (two "
+            "standard errors): these runs say nothing about the order."
+        )
+    else:
+        lines.append(
+            f"Kendall's tau between our order and the paper's is "
+            f"{found.tau:.2f} ({found.rows} rows, p = {found.p_value:.2g}). "
+            "Pairs of rows further apart than the noise (two standard "
+            f"errors): {decided} of {pairs}, {len(found.same)} in the paper's "
+            f"order, {len(found.reversed)} the other way round"
+            f"{_named(found.reversed)}; the rest is too close to tell."
+        )
+    if reproduction.seeds == 1:
+        lines.append(_TOO_SMALL)
+    return " ".join(lines)
+
+
+def _named(pairs):
+    if not pairs:
+        return ""
+    shown = [f"{better.name} before {worse.name}" for better, worse in pairs]
+    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
+    return f" ({', '.join(shown[:8])}{more})"
+
+
+def _about_errors_alone(reproduction, outcomes):
+    """What can be said where the paper has nothing to compare with."""
+    ranked = sorted(
+        (o for o in outcomes if o.error is not None), key=lambda o: o.error
+    )
+    if len(ranked) < 2:
+        return "Fewer than two rows have an error yet."
+    best, *others = ranked
+    close = [
+        o.row.name for o in others if o.error - best.error <= noise(best, o)
+    ]
+    text = f"Row {best.row.name} has the least error, {best.error:.2%}"
+    if close:
+        text += f"; within the noise of it: {', '.join(close)}."
+    else:
+        text += ", further from all others than the noise."
+    if reproduction.seeds == 1:
+        text += f" {_TOO_SMALL}"
+    return text
+
+
+def about_costs(reproduction: Reproduction, outcomes: Sequence[Outcome]) -> str:
+    """Compares times per image, relative to one row."""
+    by_name = {o.row.name: o for o in outcomes}
+    reference = by_name.get(reproduction.experiment.reference)
+    if reference is None or not reference.seconds_per_step:
+        return ""
+    name, cost = reference.row.name, reference.row.cost
+    heads = (
+        "row", "ms per image", f"relative to {name}", "paper's, relative",
+        "peak memory, MiB (batch)", "paper's, MB on the GPU (batch)",
+    )  # fmt: skip
+    rows = [heads]
+    for outcome in outcomes:
+        own = _seconds_per_image(outcome)
+        if own is None:
+            continue
+        other = outcome.row.cost
+        ratio = (other.seconds / other.batch) / (cost.seconds / cost.batch)
+        memory = (outcome.mean("peak_memory_bytes") or 0) / 2**20
+        rows.append((
+            outcome.row.name,
+            f"{1000 * own:.2f}",
+            f"{own / _seconds_per_image(reference):.2f}",
+            f"{ratio:.2f}",
+            f"{memory:,.0f} ({outcome.recipe.batch_size})",
+            f"{other.memory:,.0f} ({other.batch})",
+        ))  # fmt: skip
+    return (
+        "## Time and memory of a training step\n\n"
+        + markdown(rows, "<>>>>>")
+        + "\n\nMemory is reported, not compared: a process on our side, a GPU "
+        "on the paper's."
+    )
+
+
+def _seconds_per_image(outcome):
+    seconds = outcome.seconds_per_step
+    return seconds and seconds / outcome.recipe.batch_size
+
+
+def about_routing(
+    reproduction: Reproduction, outcomes: Sequence[Outcome]
+) -> str:
+    """Sets the end of figure 2 beside the paper's."""
+    if reproduction.experiment.figure != "routing":
+        return ""
+    rows = [(
+        "row", "after epoch", "most dissimilar votes, %", "paper's",
+        "length of the most similar", "paper's",
+    )]  # fmt: skip
+    for outcome in outcomes:
+        folder = reproduction.folder(outcome.row, reproduction.all_seeds[0])
+        snapshots = read_snapshots(folder)
+        if not snapshots:
+            continue
+        last = snapshots[-1]
+        percent, length = outcome.row.routing
+        similar = last["lengths"][-1]
+        rows.append((
+            outcome.row.name,
+            str(last["epoch"]),
+            f"{last['percent'][0]:.1f}",
+            f"{percent:g}",
+            "no such votes" if similar is None else f"{similar:.3g}",
+            f"{length:g}",
+        ))  # fmt: skip
+    if len(rows) == 1:
+        return ""
+    return "## Where the votes end\n\n" + markdown(rows, "<>>>>>")
+
+
+def about_others(experiment: Experiment) -> str:
+    """Lists what the paper quotes of others; none of it is run here."""
+    if not experiment.published:
+        return ""
+    names = list(
+        dict.fromkeys(n for e in experiment.published.values() for n in e)
+    )
+    rows = [("network", *(DATA_NAMES[name] for name in names))]
+    for label, errors in experiment.published.items():
+        cells = (f"{errors[n]:.2f}" if n in errors else "–" for n in names)
+        rows.append((label, *cells))
+    return (
+        "## Others, as the paper quotes them\n\n"
+        + markdown(rows, "<" + ">" * len(names))
+        + "\n\nErrors in percent; not run here."
+    )

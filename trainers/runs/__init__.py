@@ -1,0 +1,1 @@
+"""Run folders: what a run leaves, finished runs, the process that trains."""

@@ -1,0 +1,124 @@
+"""The curves of a run."""
+
+import pathlib
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib import ticker
+
+from trainers.pictures import BLUE, COLORS, GREEN, ORANGE, PINK, STYLE, save
+from trainers.runs.folder import agreement_losses
+
+
+def draw_curves(history: list[dict[str, Any]], path: pathlib.Path) -> None:
+    """Draws loss, error, agreement loss and learning rate over the epochs."""
+    units = list(agreement_losses(history[0]))
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            2, 2, figsize=(9.5, 6.4), layout="constrained"
+        )
+        figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
+        (loss, error), (agreement, rate) = axes
+        _draw_loss(loss, history, units)
+        _draw_error(error, history)
+        _draw_agreement(agreement, history, units)
+        _line(rate, history, "learning_rate", "learning rate", GREEN)
+        rate.set_title("Learning rate after the epoch")
+        rate.set_ylim(bottom=0)
+        rate.yaxis.set_major_formatter(ticker.FuncFormatter(_short))
+        for axis in axes.flat:
+            _finish_epochs(axis, history)
+        save(figure, path)
+
+
+def _draw_loss(axis, history, units):
+    _line(axis, history, "loss", "with agreement", BLUE)
+    axis.set_title("Training loss")
+    if units:
+        _line(
+            axis, history, "class_loss", "class loss alone", ORANGE, dash=(4, 3)
+        )
+        axis.legend()
+    _fit_scale(axis)
+
+
+def _draw_error(axis, history):
+    _line(axis, history, "error", "training", BLUE, factor=100)
+    _line(axis, history, "val_error", "validation", ORANGE, factor=100)
+    best = min(history, key=lambda row: row["val_error"])
+    axis.plot(
+        best["epoch"], 100 * best["val_error"], "o", color=ORANGE,
+        markersize=9, markerfacecolor="none", markeredgewidth=1.6,
+        label=f"lowest: {best['val_error']:.2%}, epoch {best['epoch']}",
+    )  # fmt: skip
+    axis.set_title("Error, %")
+    _fit_scale(axis)
+    axis.legend()
+
+
+def _draw_agreement(axis, history, units):
+    """The agreement losses, or the gradient norm of a network without any."""
+    if not units:
+        _line(axis, history, "gradient_norm", "gradient norm", PINK)
+        axis.set_title("Gradient norm (no agreement units)")
+        _fit_scale(axis)
+        return
+    for number, name in enumerate(units):
+        color = COLORS[number % len(COLORS)]
+        dash = None if number < len(COLORS) else (4, 2)
+        _line(axis, history, name, _unit_label(name), color, dash=dash)
+    axis.set_title("Agreement loss, before λ")
+    _fit_scale(axis)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2}
+    axis.legend(**(below if len(units) > 3 else {}))
+
+
+def _unit_label(name):
+    """Says which ends a unit joins: module1_agreement_input_loss."""
+    higher, _, lower = name.removesuffix("_loss").partition("_agreement_")
+    lower = {"input": "its input", "type1": "its type I"}.get(lower, lower)
+    return f"{higher} – {lower}"
+
+
+def _line(axis, history, name, label, color, *, factor=1.0, dash=None):
+    axis.plot(
+        [row["epoch"] for row in history],
+        [factor * row[name] for row in history],
+        color=color,
+        label=label,
+        marker="o" if len(history) <= 20 else None,
+        markersize=4,
+        linestyle=(0, dash) if dash else "-",
+    )
+
+
+def _fit_scale(axis):
+    """Logarithmic where values span much and none is zero, else from zero."""
+    values = np.concatenate([line.get_ydata() for line in axis.lines])
+    if values.min() > 0 and values.max() > 5 * values.min():
+        axis.set_yscale("log")
+        wide = values.max() > 1000 * values.min()
+        axis.yaxis.set_major_locator(
+            ticker.LogLocator(subs=(1,) if wide else (1, 2, 5), numticks=12)
+        )
+        axis.yaxis.set_major_formatter(ticker.FuncFormatter(_short))
+        axis.yaxis.set_minor_locator(ticker.NullLocator())
+    else:
+        axis.set_ylim(min(0.0, values.min()), 1.1 * values.max() or 1.0)
+
+
+def _short(value, _):
+    return f"{value:.4g}" if value == 0 or value >= 1e-4 else f"{value:.1e}"
+
+
+def _finish_epochs(axis, history):
+    axis.set_xlabel("epoch")
+    axis.xaxis.set_major_locator(ticker.MaxNLocator(8, integer=True))
+    if len(history) == 1:
+        first = history[0]["epoch"]
+        axis.set_xticks([first])
+        # At the left, clear of the legend.
+        axis.set_xlim(first - 0.2, first + 1)
+    axis.grid(True)
+    axis.set_axisbelow(True)

@@ -1,0 +1,56 @@
+"""The end of a run: one test, and what it leaves."""
+
+from typing import Any
+
+from trainers.cost.step_cost import count_parameters
+from trainers.files import written_atomically
+from trainers.runs.finished import versions
+from trainers.runs.folder import RunFolder
+from trainers.scoring import scores_and_labels, summarise_test
+from trainers.training.loop import Loop
+
+
+def finish_run(loop: Loop, folder: RunFolder) -> dict[str, Any]:
+    """Tests a trained network, once, and leaves a finished run.
+
+    Args:
+        loop: A loop that has run to its end.
+        folder: The run's folder.
+
+    Returns:
+        The content of `summary.json`.
+    """
+    model = loop.single_model()
+    with written_atomically(folder.model) as path:
+        model.save(path)
+    summary = _summarise(loop, model)
+    folder.write_json(folder.summary, summary)
+    folder.clean_checkpoints()
+    return summary
+
+
+def _summarise(loop, model):
+    recipe, dataset = loop.recipe, loop.dataset
+    crops = recipe.multi_crop
+    if crops is None:
+        crops = recipe.augmentation != "none"
+    scores, labels = scores_and_labels(
+        model, loop.test, crops=crops, flip=loop.flip
+    )
+    seconds = sum(row["seconds"] for row in loop.state.history)
+    images = loop.steps * recipe.batch_size * loop.state.epoch
+    parameters = count_parameters(model)
+    return summarise_test(scores, labels) | {
+        "multi_crop": crops,
+        "validation_error": loop.validation_error,
+        "epochs": loop.state.epoch,
+        "images_seen": images,
+        "train_seconds": round(seconds, 1),
+        "images_per_second": round(images / max(seconds, 1e-9), 1),
+        "parameters": parameters.trainable,
+        "inference_parameters": parameters.inference,
+        "seed": recipe.seed,
+        "class_names": list(dataset.class_names),
+        "image_shape": list(dataset.image_shape),
+        "versions": versions(),
+    }

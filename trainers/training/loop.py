@@ -1,0 +1,427 @@
+"""The training loop: one for every network, data set and strategy."""
+
+import contextlib
+import signal
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from encapnet_tf.agreement import set_agreement_ramp
+from encapnet_tf.data import Dataset, batches, split_validation
+from trainers.recipe import Recipe, set_policy
+from trainers.runs.folder import RunFolder
+from trainers.scoring import error_rate, limited, scores_and_labels
+from trainers.training import checkpoints, objective
+from trainers.training.checkpoints import State
+from trainers.training.devices import (
+    check_batch_size,
+    distribute,
+    is_chief,
+    num_processes,
+)
+from trainers.training.progress import Progress
+from trainers.training.step import TrainStep, learning_rate
+
+# Reports stay on the device for so many steps: reading each would make the
+# device wait.
+_STEPS_PER_READ = 10
+_NOT_IN_ROWS = ("bad_variable", "stop")
+
+
+class Diverged(RuntimeError):
+    """The loss is no number any more.
+
+    Args:
+        finding: Where it happened, and what is to blame.
+    """
+
+    def __init__(self, finding: str):
+        self.finding = finding
+        super().__init__(
+            f"{finding} Try a lower --learning_rate, --clip_norm=1, a longer "
+            "--agreement_ramp or --dtype_policy=float32. The last good "
+            "checkpoint is kept."
+        )
+
+
+class Loop:
+    """Trains a recipe in a run folder, from wherever it stands there.
+
+    Args:
+        recipe: What to train and how.
+        dataset: The data.
+        folder: The run folder, or None to leave nothing behind.
+        strategy: A distribution strategy; the default is one device.
+        checkpoint_seconds: Longest time between two checkpoints.
+        callbacks: Keras callbacks; their logs are the rows of `metrics.csv`.
+        quiet: Whether to print nothing.
+
+    Attributes:
+        model: The network.
+        state: Where the run stands.
+        stopping: Set it to stop after the step under way.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        dataset: Dataset,
+        folder: RunFolder | None,
+        strategy: tf.distribute.Strategy | None = None,
+        checkpoint_seconds: float = 300.0,
+        callbacks: list[keras.callbacks.Callback] | None = None,
+        quiet: bool = False,
+    ):
+        self.recipe = recipe
+        self.dataset = dataset
+        self.folder = folder
+        self.strategy = strategy or tf.distribute.get_strategy()
+        self.checkpoint_seconds = checkpoint_seconds
+        self.state = State()
+        self.stopping = False
+        self.is_chief = is_chief(self.strategy)
+        self._together = num_processes(self.strategy) > 1
+        check_batch_size(recipe.batch_size, self.strategy)
+        self._split_data()
+        set_policy(recipe)
+        with self.strategy.scope():
+            self.model = self._new_model()
+            self.optimizer = objective.make_optimizer(
+                recipe, recipe.epochs * self.steps
+            )
+            self.optimizer.build(self.model.trainable_variables)
+            self._train_step = TrainStep(
+                self.model,
+                self.optimizer,
+                recipe,
+                self._class_weights(),
+                self.strategy,
+            )
+        self._progress = Progress(
+            recipe.epochs,
+            self.steps,
+            recipe.batch_size,
+            quiet or not self.is_chief,
+        )
+        self._callbacks = keras.callbacks.CallbackList(
+            callbacks, model=self.model
+        )
+        self._writer = None
+
+    def _split_data(self):
+        recipe = self.recipe
+        train = limited(self.dataset.train, recipe.limit_train, recipe.seed)
+        self.test = limited(self.dataset.test, recipe.limit_test, recipe.seed)
+        self.train, self.validation = split_validation(
+            train, recipe.validation_fraction, recipe.seed
+        )
+        self.steps = self.train.num_examples // recipe.batch_size
+        if self.steps == 0:
+            raise ValueError(
+                "`batch_size` must not exceed the training images. Received: "
+                f"batch_size={recipe.batch_size}, {self.train.num_examples} "
+                "training images after the validation split."
+            )
+        self.steps = min(self.steps, recipe.steps_per_epoch or self.steps)
+
+    def _class_weights(self):
+        classes = self.dataset.num_classes
+        if self.recipe.class_weights == "none":
+            return np.ones(classes, np.float32)
+        labels = getattr(self.train, "labels", None)
+        if labels is None:
+            raise ValueError(
+                "`class_weights=balanced` needs the labels in memory. "
+                f"Received: dataset={self.dataset.name!r}, which is streamed."
+            )
+        return objective.make_class_weights(self.recipe, labels, classes)
+
+    def run(self) -> bool:
+        """Trains; returns whether the run reached its end."""
+        if self.folder is not None:
+            self.state = checkpoints.restore(
+                self.folder, self.model, self.optimizer
+            )
+        self._callbacks.on_train_begin()
+        self._checkpointed_at = time.monotonic()
+        with _stop_on_signals(self):
+            while self.state.epoch < self.recipe.epochs and not self.stopping:
+                if self._is_patience_out():
+                    break
+                self._run_epoch()
+        self._callbacks.on_train_end()
+        if self.stopping and self.state.epoch < self.recipe.epochs:
+            self._save()
+            return False
+        self._finish_weights()
+        return True
+
+    def _run_epoch(self):
+        state = self.state
+        began = time.monotonic()
+        self._progress.start(state.epoch, state.step)
+        if state.step == 0:
+            self._callbacks.on_epoch_begin(state.epoch)
+            state.sums = [0.0] * len(self._train_step.names)
+        self._train_step.set_progress(self._progress_share())
+        reports = []
+        for images, labels in self._epoch_batches():
+            self._set_ramp()
+            wish = tf.constant(self.stopping)
+            reports.append(self._train_step(images, labels, wish))
+            state.step += 1
+            self._callbacks.on_train_batch_end(state.step - 1)
+            # Several processes stop together, where they read together.
+            stop = self.stopping and not self._together
+            if len(reports) < _STEPS_PER_READ and not stop:
+                continue
+            if self._read(reports) or stop:
+                self.stopping = True
+                self._count_time(began)
+                return
+            if self._checkpoint_due():
+                began = self._count_time(began)
+                self._save()
+        self._read(reports)
+        self._validate(began)
+
+    def _epoch_batches(self):
+        recipe, state = self.recipe, self.state
+
+        def shard(num_shards, shard_index):
+            return batches(
+                self.train,
+                recipe.batch_size,
+                training=True,
+                image_shape=self.model.input_shape[1:],
+                augmentation=recipe.augmentation,
+                flip=self.flip,
+                seed=recipe.seed,
+                epoch=state.epoch,
+                start_step=state.step,
+                drop_remainder=True,
+                num_shards=num_shards,
+                shard_index=shard_index,
+            ).take(self.steps - state.step)
+
+        return distribute(self.strategy, shard)
+
+    @property
+    def flip(self) -> bool:
+        """Whether images may be mirrored."""
+        return (
+            self.dataset.flip if self.recipe.flip is None else self.recipe.flip
+        )
+
+    @property
+    def validation_error(self) -> float:
+        """The error of the weights that the run hands over."""
+        if self.state.best_weights is not None:
+            return self.state.best_error
+        return self.state.history[-1]["val_error"]
+
+    def _progress_share(self):
+        done = self.state.epoch * self.steps + self.state.step
+        return done / (self.recipe.epochs * self.steps)
+
+    def ramp(self) -> float:
+        """The factor of λ now: rises linearly over the recipe's share."""
+        length = self.recipe.agreement_ramp
+        return min(1.0, self._progress_share() / length) if length else 1.0
+
+    def _set_ramp(self):
+        if self.recipe.agreement_ramp and self._ramp_set != 1.0:
+            self._ramp_set = self.ramp()
+            set_agreement_ramp(self.model, self._ramp_set)
+
+    _ramp_set = None
+
+    def _read(self, reports):
+        """Adds the reports up; returns whether any process wants to stop."""
+        names = self._train_step.names
+        wanted = False
+        for offset, report in enumerate(reports):
+            values = np.asarray(report, np.float64)
+            if not np.isfinite(values[self._must_be_finite()]).all():
+                step = self.state.step - len(reports) + offset + 1
+                raise Diverged(self._diagnosis(step, values))
+            wanted = wanted or values[names.index("stop")] > 0
+            self.state.sums = [
+                total + float(value)
+                for total, value in zip(self.state.sums, values, strict=True)
+            ]
+        reports.clear()
+        loss, error = (
+            self.state.sums[names.index(name)] / self.state.step
+            for name in ("loss", "error")
+        )
+        self._progress.show(self.state.step, loss, error)
+        return wanted
+
+    def _must_be_finite(self):
+        """The loss; also the gradient, unless float16 rescales and skips."""
+        names = self._train_step.names
+        if self.recipe.dtype_policy == "mixed_float16":
+            return [names.index("loss")]
+        return [names.index("loss"), names.index("gradient_norm")]
+
+    def _diagnosis(self, step, values):
+        report = dict(zip(self._train_step.names, values, strict=True))
+        bad = [
+            name
+            for name, value in report.items()
+            if not np.isfinite(value) and name not in ("loss", "gradient_norm")
+        ]
+        culprit = ", ".join(bad) or "the gradient"
+        if report["bad_variable"] >= 0:
+            first = self._train_step.name_of_variable(
+                int(report["bad_variable"])
+            )
+            culprit += f"; the gradient of {first} is the first bad one"
+        return (
+            f"The loss is {values[0]} at step {step} of epoch "
+            f"{self.state.epoch + 1}. Culprit: {culprit}."
+        )
+
+    def _validate(self, began):
+        state = self.state
+        with self.final_weights():
+            scores, labels = scores_and_labels(self.model, self.validation)
+            self._note_best(error_rate(scores, labels))
+        rate = learning_rate(self.optimizer)
+        self._count_time(began)
+        names = self._train_step.names
+        means = {
+            name: total / state.step
+            for name, total in zip(names, state.sums, strict=True)
+        }
+        row = {"epoch": state.epoch + 1}
+        row |= {n: v for n, v in means.items() if n not in _NOT_IN_ROWS}
+        row |= {
+            "val_error": error_rate(scores, labels),
+            "learning_rate": rate,
+            "agreement_ramp": self.ramp(),
+            "seconds": round(state.seconds, 3),
+        }
+        if "top5_error" in names:
+            row["val_top5_error"] = error_rate(scores, labels, top=5)
+        state.history.append(row)
+        self._progress.finish(row)
+        state.epoch, state.step, state.seconds = state.epoch + 1, 0, 0.0
+        self._save()
+        self._log(row)
+        self._callbacks.on_epoch_end(state.epoch - 1, logs=dict(row))
+        if getattr(self.model, "stop_training", False):
+            self.stopping = True
+
+    def _note_best(self, error):
+        state = self.state
+        if error < state.best_error:
+            state.best_error, state.best_epoch = error, state.epoch
+            if self.recipe.patience:
+                state.best_weights = [v.numpy() for v in self.model.weights]
+
+    def _count_time(self, began):
+        now = time.monotonic()
+        self.state.seconds += now - began
+        return now
+
+    def _is_patience_out(self):
+        patience = self.recipe.patience
+        waited = self.state.epoch - 1 - self.state.best_epoch
+        return patience is not None and waited >= patience
+
+    @contextlib.contextmanager
+    def final_weights(self):
+        """Inside, the model has the weights that count: averaged, if so."""
+        if not self.recipe.ema:
+            yield
+            return
+        kept = [v.numpy() for v in self.model.trainable_variables]
+        self._overwrite_with_average()
+        yield
+        for variable, value in zip(
+            self.model.trainable_variables, kept, strict=True
+        ):
+            variable.assign(value)
+
+    def _overwrite_with_average(self):
+        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        inner.finalize_variable_values(self.model.trainable_variables)
+
+    def _finish_weights(self):
+        """Settles what the run hands over: best, averaged or last weights."""
+        if self.state.best_weights is not None:
+            for variable, value in zip(
+                self.model.weights, self.state.best_weights, strict=True
+            ):
+                variable.assign(value)
+        elif self.recipe.ema:
+            self._overwrite_with_average()
+
+    def _checkpoint_due(self):
+        waited = time.monotonic() - self._checkpointed_at
+        return self._writes() and waited >= self.checkpoint_seconds
+
+    def _writes(self):
+        return self.folder is not None and self.is_chief
+
+    def _save(self):
+        if not self._writes():
+            return
+        done = self.state.epoch * self.steps + self.state.step
+        checkpoints.save(
+            self.folder, self.state, done, self.model, self.optimizer
+        )
+        self._checkpointed_at = time.monotonic()
+
+    def single_model(self) -> keras.Model:
+        """Returns the trained network, bound to no strategy."""
+        if self.strategy.num_replicas_in_sync == 1:
+            return self.model
+        model = self._new_model()
+        for variable, value in zip(
+            model.weights, self.model.weights, strict=True
+        ):
+            variable.assign(value.numpy())
+        return model
+
+    def _new_model(self):
+        return self.recipe.build(
+            self.dataset.num_classes, self.dataset.image_shape
+        )
+
+    def _log(self, row):
+        if not self._writes():
+            return
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(
+                str(self.folder.tensorboard)
+            )
+        with self._writer.as_default():
+            for name, value in row.items():
+                tf.summary.scalar(name, value, step=row["epoch"])
+        self._writer.flush()
+
+
+@contextlib.contextmanager
+def _stop_on_signals(loop):
+    """Lets SIGTERM and Ctrl-C end the step under way, then save."""
+
+    def stop(*_):
+        loop.stopping = True
+
+    try:
+        old = {
+            number: signal.signal(number, stop)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+    except ValueError:  # not the main thread, as under a tuner
+        old = {}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

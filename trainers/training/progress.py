@@ -1,0 +1,86 @@
+"""What a person sees while a run goes on."""
+
+import sys
+import time
+
+from trainers.runs.folder import agreement_losses
+
+_BAR = 24
+_REFRESH_SECONDS = 0.2
+
+
+class Progress:
+    """One line per epoch; on a terminal, a bar that grows in it.
+
+    Args:
+        epochs: Number of epochs.
+        steps: Steps of an epoch.
+        batch_size: Images of a step.
+        quiet: Whether to print nothing.
+    """
+
+    def __init__(self, epochs, steps, batch_size, quiet=False):
+        self._epochs = epochs
+        self._steps = steps
+        self._batch_size = batch_size
+        self._quiet = quiet
+        self._live = sys.stdout.isatty()
+        self._shown_at = 0.0
+
+    def start(self, epoch, step):
+        """Begins an epoch, perhaps in its middle."""
+        self._epoch = epoch
+        self._began = time.perf_counter()
+        self._began_at = step
+
+    def rate(self, step):
+        """Images per second since the epoch began."""
+        seconds = time.perf_counter() - self._began
+        return (step - self._began_at) * self._batch_size / max(seconds, 1e-9)
+
+    def show(self, step, loss, error):
+        """Redraws the bar, not too often."""
+        now = time.perf_counter()
+        if self._quiet or not self._live:
+            return
+        if now - self._shown_at < _REFRESH_SECONDS and step < self._steps:
+            return
+        self._shown_at = now
+        filled = _BAR * step // self._steps
+        bar = "━" * filled + "─" * (_BAR - filled)
+        rate = self.rate(step)
+        left = (self._steps - step) * self._batch_size / max(rate, 1e-9)
+        print(
+            f"\r{self._head()} {bar} {step}/{self._steps}  loss {loss:.4f}  "
+            f"error {error:6.2%}  {rate:,.0f} images/s  "
+            f"{_clock(left)} left \x1b[K",
+            end="",
+            flush=True,
+        )
+
+    def finish(self, row):
+        """Ends the line of an epoch with its results."""
+        if self._quiet:
+            return
+        start = "\r\x1b[K" if self._live else ""
+        units = agreement_losses(row).values()
+        middle = f"  agreement {sum(units):.3f}" if units else ""
+        print(
+            f"{start}{self._head()}  loss {row['loss']:.4f}  error "
+            f"{row['error']:6.2%}{middle}  validation error "
+            f"{row['val_error']:6.2%}  {_clock(row['seconds'])}",
+            flush=True,
+        )
+
+    def _head(self):
+        return (
+            f"epoch {self._epoch + 1:>{len(str(self._epochs))}}/{self._epochs}"
+        )
+
+
+def _clock(seconds):
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minutes:02d}:{seconds:02d}"
+    return f"{minutes}:{seconds:02d}"

@@ -1,0 +1,1 @@
+"""The search for the best recipe: `python -m trainers.tune`."""
