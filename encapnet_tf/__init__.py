@@ -4,24 +4,38 @@
 >>> model = encapnet_tf.create_model("encapnet_tiny", num_classes=10)
 >>> model(np.zeros((1, 32, 32, 3))).shape
 TensorShape([1, 10])
+
+With ENCAPNET_TF_LAZY=1 in the environment, TensorFlow starts when a name that
+needs it is first used; until then `encapnet_tf.config` and the like are quick.
 """
 
-import keras
+from typing import TYPE_CHECKING
 
-if keras.backend.backend() != "tensorflow":
-    raise ImportError(
-        "encapnet_tf needs Keras on TensorFlow. Received: Keras on "
-        f"{keras.backend.backend()}. Set KERAS_BACKEND=tensorflow."
+from encapnet_tf.lazy import IS_LAZY, on_demand
+from encapnet_tf.version import __version__
+
+if TYPE_CHECKING or not IS_LAZY:
+    from encapnet_tf import layers, losses, ops
+    from encapnet_tf.agreement import (
+        agreement_units,
+        attach_agreement,
+        set_agreement_ramp,
     )
-
-from encapnet_tf import layers, losses, ops  # noqa: E402
-from encapnet_tf.agreement import (  # noqa: E402
-    agreement_units,
-    attach_agreement,
-    set_agreement_ramp,
-)
-from encapnet_tf.models import create_model, list_variants  # noqa: E402
-from encapnet_tf.version import __version__  # noqa: E402
+    from encapnet_tf.models import create_model, list_variants
+else:
+    __getattr__ = on_demand(
+        __name__,
+        {
+            "agreement_units": "agreement",
+            "attach_agreement": "agreement",
+            "create_model": "models",
+            "layers": "",
+            "list_variants": "models",
+            "losses": "",
+            "ops": "",
+            "set_agreement_ramp": "agreement",
+        },
+    )
 
 __all__ = [
     "__version__",

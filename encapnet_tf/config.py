@@ -6,6 +6,7 @@ value per module.
 """
 
 import dataclasses
+import difflib
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -326,3 +327,15 @@ VARIANTS: dict[str, NetworkConfig] = {
         strides=(2, 2),
     ),
 }
+
+
+def variant_config(variant: str, **overrides: Any) -> NetworkConfig:
+    """Returns the config of a variant, with some fields replaced."""
+    if variant not in VARIANTS:
+        close = difflib.get_close_matches(variant, VARIANTS, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(
+            f"`variant` must be one of {', '.join(VARIANTS)}. "
+            f"Received: variant={variant!r}.{hint}"
+        )
+    return override(VARIANTS[variant], **overrides)

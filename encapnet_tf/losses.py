@@ -3,6 +3,8 @@
 import keras
 import tensorflow as tf
 
+from encapnet_tf import backend  # noqa: F401
+
 
 class _LengthLoss(keras.losses.Loss):
     """A loss on class scores that takes integer or one-hot labels."""

@@ -12,11 +12,13 @@ import sys
 
 import pytest
 
+from encapnet_tf.version import __version__
+
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("encapnet_tf", "export", "trainers")
 # A part may import itself and the parts before it.
-ORDER = ("checks version", "config", "ops", "layers", "losses",
-         "models agreement")  # fmt: skip
+ORDER = ("backend checks choices lazy version", "config", "ops", "layers",
+         "losses", "models agreement")  # fmt: skip
 LEVEL = {
     part: level for level, parts in enumerate(ORDER) for part in parts.split()
 }
@@ -63,7 +65,9 @@ def test_library_imports_point_upward(module):
         assert imported.startswith("encapnet_tf."), f"{module} ← {imported}"
         other = part(imported)
         if own == "data":
-            assert other in ("data", "checks"), f"{module} ← {imported}"
+            assert other == "data" or LEVEL[other] == 0, (
+                f"{module} ← {imported}"
+            )
         elif own != other:
             assert LEVEL[other] < LEVEL[own], f"{module} ← {imported}"
 
@@ -133,6 +137,50 @@ def test_another_backend_is_refused(backend):
     result = run("import encapnet_tf", KERAS_BACKEND=backend)
     assert result.returncode == 1
     assert f"Received: Keras on {backend}" in result.stderr
+
+
+LAZILY = """
+import sys
+import encapnet_tf, encapnet_tf.checks, encapnet_tf.version
+from encapnet_tf.choices import AUGMENTATIONS
+from encapnet_tf.config import VARIANTS, variant_config
+from encapnet_tf.data import DATASETS
+assert "svhn" in DATASETS and "mild" in AUGMENTATIONS and VARIANTS
+assert variant_config("encapnet_tiny").num_capsules == 4
+print(sorted({"keras", "tensorflow", "numpy"} & set(sys.modules)))
+from encapnet_tf import data
+for package in (encapnet_tf, data):
+    for name in package.__all__:
+        getattr(package, name)
+    try:
+        package.nonsense
+    except AttributeError as error:
+        print(error)
+print(encapnet_tf.create_model("encapnet_tiny", num_classes=3).output_shape)
+"""
+
+
+def test_a_lazy_import_starts_tensorflow_when_it_is_needed():
+    result = run(LAZILY, ENCAPNET_TF_LAZY="1")
+    assert result.stdout.splitlines() == [
+        "[]",
+        "module 'encapnet_tf' has no attribute 'nonsense'",
+        "module 'encapnet_tf.data' has no attribute 'nonsense'",
+        "(None, 3)",
+    ], result.stderr
+
+
+@pytest.mark.slow
+def test_a_lazy_import_refuses_another_backend_when_it_is_needed():
+    result = run(
+        "import encapnet_tf, keras\n"
+        "keras.backend.backend = lambda: 'jax'\n"
+        "print(encapnet_tf.__version__)\n"
+        "encapnet_tf.create_model\n",
+        ENCAPNET_TF_LAZY="1",
+    )
+    assert result.stdout == f"{__version__}\n"
+    assert "Received: Keras on jax" in result.stderr.splitlines()[-1]
 
 
 IMPORT = """

@@ -13,9 +13,14 @@ from typing import Any
 import keras
 
 from encapnet_tf.checks import check_choice
-from encapnet_tf.config import CNNConfig, NetworkConfig, ResNetConfig
-from encapnet_tf.data.augmentation import AUGMENTATIONS
-from encapnet_tf.models import create_model, variant_config
+from encapnet_tf.choices import AUGMENTATIONS
+from encapnet_tf.config import (
+    CNNConfig,
+    NetworkConfig,
+    ResNetConfig,
+    variant_config,
+)
+from encapnet_tf.models import create_model
 
 # Short runs of our own small variants, found by trying on two cores.
 QUICK = {

@@ -4,11 +4,30 @@
 trains on. Importing this package renders, downloads and reads nothing.
 """
 
-from encapnet_tf.data.dataset import Dataset, split_validation
-from encapnet_tf.data.loading import DATASETS, load
-from encapnet_tf.data.named import DataUnavailable
-from encapnet_tf.data.pipeline import batches, multi_crop
-from encapnet_tf.data.splits import Split
+from typing import TYPE_CHECKING
+
+from encapnet_tf.data.catalogue import DATASETS
+from encapnet_tf.lazy import IS_LAZY, on_demand
+
+if TYPE_CHECKING or not IS_LAZY:
+    from encapnet_tf.data.dataset import Dataset, split_validation
+    from encapnet_tf.data.loading import load
+    from encapnet_tf.data.named import DataUnavailable
+    from encapnet_tf.data.pipeline import batches, multi_crop
+    from encapnet_tf.data.splits import Split
+else:
+    __getattr__ = on_demand(
+        __name__,
+        {
+            "DataUnavailable": "named",
+            "Dataset": "dataset",
+            "Split": "splits",
+            "batches": "pipeline",
+            "load": "loading",
+            "multi_crop": "pipeline",
+            "split_validation": "dataset",
+        },
+    )
 
 __all__ = [
     "DATASETS",

@@ -9,7 +9,6 @@ import math
 import numpy as np
 import tensorflow as tf
 
-AUGMENTATIONS = ("none", "mild", "strong")
 NUM_DRAWS = 7  # row, column, flip, brightness, contrast, saturation, hue
 _FACTOR = 0.2  # paper, section 4: factors in [0.8, 1.2]
 _HUE = 0.2  # paper, section 4: hue shift, in turns of the colour circle

@@ -1,19 +1,11 @@
 """The front door: any data set by name, file or folder."""
 
 from encapnet_tf.data import image_folder, named, npz
+from encapnet_tf.data.catalogue import DATASETS, SOURCES
 from encapnet_tf.data.dataset import Dataset
 from encapnet_tf.data.house_numbers import load_house_numbers
 from encapnet_tf.data.images import fit_array
 from encapnet_tf.data.splits import ArraySplit
-
-DATASETS: dict[str, str] = {
-    "house_numbers": (
-        "Rendered house numbers, 32x32 RGB, 10 classes; built in, no download"
-    ),
-    **{name: source.description for name, source in named.SOURCES.items()},
-    "npz:PATH": "Own images in an .npz file: x_train, y_train, x_test, y_test",
-    "folder:PATH": "Own images, one sub-folder per class",
-}
 
 
 def load(
@@ -49,7 +41,7 @@ def load(
         return own(path, image_size=image_size)
     if dataset == "house_numbers":
         return _house_numbers(data_dir, image_size)
-    if dataset in named.SOURCES:
+    if dataset in SOURCES:
         return named.load_named(dataset, data_dir, image_size=image_size)
     raise ValueError(
         f"`dataset` must be one of {', '.join(DATASETS)}. "

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
+from encapnet_tf.choices import AUGMENTATIONS
 from encapnet_tf.data import augmentation as augmenting
 from encapnet_tf.data.splits import Split
 
@@ -164,9 +165,9 @@ def _options():
 
 
 def _check(batch_size, augmentation, num_shards, shard_index):
-    if augmentation not in augmenting.AUGMENTATIONS:
+    if augmentation not in AUGMENTATIONS:
         raise ValueError(
-            f"`augmentation` must be one of {augmenting.AUGMENTATIONS}. "
+            f"`augmentation` must be one of {AUGMENTATIONS}. "
             f"Received: augmentation={augmentation!r}."
         )
     if not 0 <= shard_index < num_shards:

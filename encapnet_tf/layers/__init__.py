@@ -1,5 +1,6 @@
 """Keras layers, one idea of the paper each."""
 
+from encapnet_tf import backend  # noqa: F401, refuses other backends
 from encapnet_tf.layers.batch_norm import BatchNorm
 from encapnet_tf.layers.cap_conv import CapConv
 from encapnet_tf.layers.cap_fc import CapFC

@@ -1,6 +1,5 @@
 """From the name of a variant to a model."""
 
-import difflib
 from typing import Any
 
 import keras
@@ -10,9 +9,8 @@ from encapnet_tf.config import (
     CapNetConfig,
     CNNConfig,
     EncapNetConfig,
-    NetworkConfig,
     ResNetConfig,
-    override,
+    variant_config,
 )
 from encapnet_tf.models.capnet import build_capnet
 from encapnet_tf.models.cnn import build_cnn
@@ -35,18 +33,6 @@ def list_variants() -> list[str]:
         True
     """
     return list(VARIANTS)
-
-
-def variant_config(variant: str, **overrides: Any) -> NetworkConfig:
-    """Returns the config of a variant, with some fields replaced."""
-    if variant not in VARIANTS:
-        close = difflib.get_close_matches(variant, VARIANTS, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(
-            f"`variant` must be one of {', '.join(VARIANTS)}. "
-            f"Received: variant={variant!r}.{hint}"
-        )
-    return override(VARIANTS[variant], **overrides)
 
 
 def create_model(

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from encapnet_tf import data
-from encapnet_tf.data import house_numbers, loading, named, network, tfds_source
+from encapnet_tf.data import (
+    catalogue,
+    house_numbers,
+    loading,
+    network,
+    tfds_source,
+)
 
 
 @pytest.fixture
@@ -129,7 +135,7 @@ def test_image_size_must_be_positive():
 
 
 def test_every_named_source_is_listed():
-    assert set(named.SOURCES) < set(data.DATASETS)
+    assert set(catalogue.SOURCES) < set(data.DATASETS)
     assert "house_numbers" in data.DATASETS
     assert all(len(line) < 80 for line in data.DATASETS.values())
 

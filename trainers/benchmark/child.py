@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from encapnet_tf.data.augmentation import AUGMENTATIONS
+from encapnet_tf.choices import AUGMENTATIONS
 from trainers.benchmark import calls
 from trainers.benchmark.results import (
     WITH_UNITS,

@@ -1,0 +1,3 @@
+"""The allowed values of every argument that is a choice, each list once."""
+
+AUGMENTATIONS = ("none", "mild", "strong")
