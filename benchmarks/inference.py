@@ -18,14 +18,14 @@ import tempfile
 
 import numpy as np
 
-from export.conversion import convert, file_name
-from export.inference import inference
-from export.predictors import (
-    KerasPredictor,
-    LiteRTPredictor,
-    SavedModelPredictor,
+from export.graph.inference import inference
+from export.graph.servable import Servable
+from export.opened import (
+    OpenedLite,
+    OpenedRun,
+    OpenedSavedModel,
 )
-from export.servable import Servable
+from export.version.lite import convert, file_name
 from trainers.cost.timing import interleaved_seconds
 from trainers.recipe import make_recipe
 from trainers.runs.finished import Run
@@ -55,10 +55,10 @@ def contestants(variant, folder):
     lite = folder / file_name("none")
     return {
         "predict": lambda images: run.model.predict(images / 255.0, verbose=0),
-        "traced": KerasPredictor(run),
-        "SavedModel": SavedModelPredictor(folder / "saved"),
-        "LiteRT, 1 thread": LiteRTPredictor(lite, num_threads=1),
-        "LiteRT, 2 threads": LiteRTPredictor(lite, num_threads=2),
+        "traced": OpenedRun(run),
+        "SavedModel": OpenedSavedModel(folder / "saved"),
+        "LiteRT, 1 thread": OpenedLite(lite, num_threads=1),
+        "LiteRT, 2 threads": OpenedLite(lite, num_threads=2),
     }
 
 

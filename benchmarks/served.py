@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.inference import untrained
-from export.versions import write_version
+from export.version.folders import write_version
 
 
 def export_untrained(variant: str, folder: pathlib.Path) -> pathlib.Path:

@@ -20,7 +20,7 @@ import time
 import numpy as np
 
 from benchmarks import served
-from export.serving import Limits
+from export.serve.limits import Limits
 
 VARIANT = "encapnet_small"
 CLIENTS = 32

@@ -9,10 +9,10 @@ import sys
 
 from absl import flags
 
-from export.conversion import QUANTIZATIONS
-from export.exporting import FORMATS, export_run
-from export.model_card import format_rows
-from export.parity import TOLERANCE
+from export.version.from_run import FORMATS, export_run
+from export.version.lite import QUANTIZATIONS
+from export.version.model_card import format_rows
+from export.version.parity import TOLERANCE
 from trainers import cli
 from trainers.tables import aligned
 

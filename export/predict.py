@@ -14,7 +14,7 @@ from absl import flags
 from PIL import Image
 
 from encapnet_tf.data.images import SUFFIXES, read_image
-from export.predictors import open_model
+from export.opened import open_model
 from trainers import cli
 from trainers.files import written_atomically
 from trainers.tables import aligned

@@ -13,10 +13,10 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from encapnet_tf.data import load
-from export import exporting
-from export.exporting import export_run
-from export.parity import check_parity, scores_of
-from export.predictors import Prediction, SavedModelPredictor, open_model
+from export.opened import OpenedSavedModel, Prediction, open_model
+from export.version import from_run
+from export.version.from_run import export_run
+from export.version.parity import check_parity, scores_of
 from trainers.evaluate.capsules import has_capsules
 from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
@@ -109,8 +109,8 @@ def agreement_variables(trained):
 
 def test_lite_files_have_builtin_operations_only(exported):
     for name in FILES[1:]:
-        predictor = open_model(exported.folder / name)
-        details = predictor._interpreter._get_ops_details()
+        model = open_model(exported.folder / name)
+        details = model._interpreter._get_ops_details()
         names = {each["op_name"] for each in details} - {"DELEGATE"}
         assert not [n for n in names if "Flex" in n or "CUSTOM" in n.upper()]
         assert "TRANSPOSE_CONV" not in names
@@ -304,12 +304,12 @@ def test_data_with_other_classes_are_refused(run_dir, tmp_path, npz_path):
 def test_a_saved_model_that_differs_is_not_written(
     trained, tmp_path, monkeypatch
 ):
-    class Off(SavedModelPredictor):
+    class Off(OpenedSavedModel):
         def __call__(self, images):
             scores, capsules = super().__call__(images)
             return Prediction(scores + 1e-3, capsules)
 
-    monkeypatch.setattr(exporting, "SavedModelPredictor", Off)
+    monkeypatch.setattr(from_run, "OpenedSavedModel", Off)
     arguments = str(trained.path), str(tmp_path / "out")
     with pytest.raises(ValueError, match="needs a difference of at most 1e-05"):
         export_run(*arguments, formats=("saved_model",))

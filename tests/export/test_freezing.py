@@ -4,8 +4,8 @@ import pytest
 import tensorflow as tf
 
 from encapnet_tf.layers import BatchNorm, GroupedConv2D
-from export.freezing import freeze
-from export.inference import inference
+from export.graph.freezing import freeze
+from export.graph.inference import inference
 from tests.conformance import VARIANT_OVERRIDES
 from tests.export.conftest import tolerance, untrained_run
 

@@ -9,8 +9,8 @@ from PIL import Image
 
 from encapnet_tf.data import load
 from export import predict
-from export.exporting import export_run
-from export.predictors import open_model
+from export.opened import open_model
+from export.version.from_run import export_run
 from trainers.recipe import read_recipe
 
 

@@ -6,14 +6,14 @@ import tensorflow as tf
 from PIL import Image
 
 from encapnet_tf.data.images import read_image
-from export.conversion import _convert_all, file_name
-from export.inference import inference
-from export.predictors import (
-    KerasPredictor,
-    LiteRTPredictor,
-    SavedModelPredictor,
+from export.graph.inference import inference
+from export.graph.servable import Servable, decode
+from export.opened import (
+    OpenedLite,
+    OpenedRun,
+    OpenedSavedModel,
 )
-from export.servable import Servable, decode
+from export.version.lite import _convert_all, file_name
 from tests.conformance import VARIANT_OVERRIDES
 from tests.export.conftest import tolerance, untrained_run
 
@@ -38,15 +38,15 @@ def test_every_variant_runs_in_both_formats_at_any_batch(variant, tmp_path):
     servable.save_lite(str(tmp_path / "lite"))
     # In this process: a child for each of so many small ones takes minutes.
     _convert_all(str(tmp_path / "lite"), ["none"], None, str(tmp_path))
-    keras_model = KerasPredictor(run)
-    for predictor in (
-        SavedModelPredictor(tmp_path / "saved"),
-        LiteRTPredictor(tmp_path / file_name("none")),
+    keras_model = OpenedRun(run)
+    for model in (
+        OpenedSavedModel(tmp_path / "saved"),
+        OpenedLite(tmp_path / file_name("none")),
     ):
-        assert predictor.image_shape == shape
+        assert model.image_shape == shape
         for count in (1, 3):
             images = pixels(count, shape)
-            expected, found = keras_model(images), predictor(images)
+            expected, found = keras_model(images), model(images)
             np.testing.assert_allclose(
                 found.scores, expected.scores, rtol=0, atol=1e-5
             )
@@ -62,12 +62,12 @@ def test_every_variant_runs_in_both_formats_at_any_batch(variant, tmp_path):
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
-    """A SavedModel of a grey, oblong network, and its Keras predictor."""
+    """A SavedModel of a grey, oblong network, and its Keras model."""
     path = tmp_path_factory.mktemp("servable")
     run = untrained_run(path, "encapnet_tiny", input_shape=(36, 40, 1))
     servable, _ = servable_of(run)
     servable.save(str(path / "1"))
-    return tf.saved_model.load(str(path / "1")), KerasPredictor(run)
+    return tf.saved_model.load(str(path / "1")), OpenedRun(run)
 
 
 def test_signatures_take_pixels_floats_and_files(loaded):

@@ -1,0 +1,1 @@
+"""From a trained network to the graph that only infers."""

@@ -1,0 +1,53 @@
+"""What a run's network does at inference, as a plain function."""
+
+import keras
+import tensorflow as tf
+
+from export.graph.freezing import Inference
+from export.strip import strip
+from trainers.evaluate.capsules import class_capsules, has_capsules
+from trainers.runs.finished import Run
+
+
+def inference(run: Run) -> Inference:
+    """Returns the network of a run without its training branch.
+
+    Args:
+        run: A finished run.
+
+    Returns:
+        A function from float32 images in [0, 1] `(B, H, W, C)` to "scores"
+        `(B, M)`, lengths of capsules or else probabilities, and, where the
+        network has them, the class "capsules" `(B, M, D)`.
+    """
+    model = _in_float32(run)
+    if not has_capsules(model):
+        plain = strip(model)
+        return lambda images: {
+            "scores": tf.nn.softmax(plain(images, training=False))
+        }
+    both = strip(
+        keras.Model(model.inputs, [model.output, class_capsules(model)])
+    )
+
+    def infer(images):
+        scores, capsules = both(images, training=False)
+        return {"scores": scores, "capsules": capsules}
+
+    return infer
+
+
+def _in_float32(run):
+    """The weights are float32 always; mixed precision is for training."""
+    if run.recipe.dtype_policy == "float32":
+        return run.model
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("float32")
+    try:
+        model = run.recipe.build(
+            len(run.class_names), run.model.input_shape[1:]
+        )
+    finally:
+        keras.config.set_dtype_policy(before)
+    model.set_weights(run.model.get_weights())
+    return model

@@ -1,0 +1,190 @@
+"""One way to ask a model, whatever it was written as.
+
+A run's Keras model, a SavedModel and a LiteRT file answer alike.
+"""
+
+import os
+import pathlib
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
+
+from export.graph.inference import inference
+from export.version.folders import versions
+from trainers.quiet import silenced_stderr
+from trainers.runs.finished import Run, load_run
+
+LABELS = "labels.txt"
+SIGNATURE = "serving_default"
+
+
+class Prediction(NamedTuple):
+    """What a model says of a batch of images.
+
+    Attributes:
+        scores: Lengths of the class capsules, or probabilities `(B, M)`.
+        capsules: The class capsules `(B, M, D)`, None where there are none.
+    """
+
+    scores: np.ndarray
+    capsules: np.ndarray | None
+
+
+class OpenedModel(Protocol):
+    """A model that can be asked.
+
+    Attributes:
+        image_shape: `(H, W, C)` of the images it takes.
+        class_names: One per score.
+    """
+
+    image_shape: tuple[int, int, int]
+    class_names: tuple[str, ...]
+
+    def __call__(self, images: np.ndarray) -> Prediction:
+        """Answers uint8 images `(B, H, W, C)`, any B."""
+
+
+class OpenedRun:
+    """Asks a run's Keras model.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: Run):
+        self.image_shape = tuple(run.model.input_shape[1:])
+        self.class_names = run.class_names
+        infer = inference(run)
+        self.traced = tf.function(
+            lambda images: infer(tf.cast(images, tf.float32) / 255.0),
+            input_signature=[
+                tf.TensorSpec((None, *self.image_shape), tf.uint8)
+            ],
+            jit_compile=False,
+        )
+
+    def __call__(self, images: np.ndarray) -> Prediction:
+        """Answers uint8 images."""
+        return _prediction(self.traced(tf.constant(images)))
+
+
+class OpenedSavedModel:
+    """Asks a SavedModel that the exporter wrote.
+
+    Args:
+        path: Its folder, the one with `saved_model.pb`.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        path = pathlib.Path(path)
+        try:
+            # Held, or its functions would go with it.
+            self._loaded = tf.saved_model.load(str(path))
+            self.signature = self._loaded.signatures[SIGNATURE]
+        except Exception as problem:
+            raise _unreadable(path, problem) from problem
+        spec = self.signature.structured_input_signature[1]["images"]
+        scores = self.signature.structured_outputs["scores"]
+        self.image_shape = tuple(spec.shape[1:])
+        self.class_names = _read_labels(path, scores.shape[-1])
+
+    def __call__(self, images: np.ndarray) -> Prediction:
+        """Answers uint8 images."""
+        return _prediction(self.signature(images=tf.constant(images)))
+
+
+class OpenedLite:
+    """Asks a `.tflite` file.
+
+    Args:
+        path: The file.
+        num_threads: Threads to use; default: one per core.
+    """
+
+    def __init__(self, path: str | os.PathLike, num_threads: int | None = None):
+        path = pathlib.Path(path)
+        try:
+            # Held: the runner does not hold it.
+            self._interpreter = _interpreter(
+                path.read_bytes(), num_threads or os.cpu_count()
+            )
+            self.runner = self._interpreter.get_signature_runner(SIGNATURE)
+        except (ValueError, RuntimeError) as problem:
+            raise _unreadable(path, problem) from problem
+        images = self.runner.get_input_details()["images"]
+        scores = self.runner.get_output_details()["scores"]
+        self.image_shape = tuple(int(n) for n in images["shape"][1:])
+        self.class_names = _read_labels(path.parent, scores["shape"][-1])
+
+    def __call__(self, images: np.ndarray) -> Prediction:
+        """Answers uint8 images."""
+        return _prediction(self.runner(images=images))
+
+
+def open_model(path: str | os.PathLike) -> OpenedModel:
+    """Opens a model to ask it.
+
+    Args:
+        path: A `.tflite` file, a SavedModel, a folder of versions of it (the
+            newest is taken), or the folder of a run.
+
+    Returns:
+        A model.
+
+    Raises:
+        ValueError: There is no such model, or it is damaged.
+    """
+    path = pathlib.Path(path)
+    if path.suffix == ".tflite" and path.is_file():
+        return OpenedLite(path)
+    if (path / "saved_model.pb").is_file():
+        return OpenedSavedModel(path)
+    if found := versions(path):
+        return OpenedSavedModel(found[max(found)])
+    if (path / "config.json").is_file():
+        return OpenedRun(load_run(path))
+    raise ValueError(
+        "`model` must be a .tflite file, a SavedModel, a folder of its "
+        f"versions, or a run's folder. Received: model={path}, which "
+        + ("is none of them." if path.exists() else "does not exist.")
+    )
+
+
+def _interpreter(content, num_threads):
+    # It tells about its delegate, once, when it first makes room.
+    with silenced_stderr():
+        interpreter = Interpreter(
+            model_content=content, num_threads=num_threads
+        )
+        interpreter.allocate_tensors()
+    return interpreter
+
+
+def _prediction(outputs):
+    arrays = {name: np.asarray(value) for name, value in outputs.items()}
+    return Prediction(arrays["scores"], arrays.get("capsules"))
+
+
+def _read_labels(folder, count):
+    """Names from the file beside a model; numbers where there is none."""
+    path = folder / LABELS
+    if not path.is_file():
+        return tuple(str(label) for label in range(count))
+    names = tuple(path.read_text().splitlines())
+    if len(names) != count:
+        raise ValueError(
+            f"{path} must name the {count} classes of the model beside it. "
+            f"Received: {len(names)} lines."
+        )
+    return names
+
+
+def _unreadable(path, problem):
+    reason = str(problem).strip().splitlines() or [type(problem).__name__]
+    return ValueError(
+        f"{path} is damaged, or not written by `python -m export`. "
+        f"Received: {reason[0][:200]}"
+    )

@@ -1,0 +1,1 @@
+"""The model being served: its versions, loaded and asked in batches."""

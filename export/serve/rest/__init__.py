@@ -1,0 +1,1 @@
+"""TensorFlow Serving's JSON, and the images in it."""

@@ -1,0 +1,184 @@
+"""TensorFlow Serving's JSON: requests to arrays, arrays to answers."""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from export.serve.limits import Refusal
+from export.serve.rest.tensors import array_of, short
+
+DEFAULT_SIGNATURE = "serving_default"
+Specs = Mapping[str, tf.TensorSpec]
+
+
+class PredictRequest(NamedTuple):
+    """What a `:predict` body asks for.
+
+    Attributes:
+        signature_name: The signature to run.
+        inputs: Its arrays by name.
+        by_rows: True for `instances`, False for `inputs`.
+    """
+
+    signature_name: str
+    inputs: dict[str, np.ndarray]
+    by_rows: bool
+
+
+def read_request(
+    body: bytes, signatures: Mapping[str, Specs]
+) -> PredictRequest:
+    """Reads a `:predict` body.
+
+    Args:
+        body: JSON with `instances` or `inputs`.
+        signatures: Per signature, what its inputs look like.
+
+    Returns:
+        The request, of the dtypes and shapes that the signature takes.
+
+    Raises:
+        Refusal: The body is none such.
+    """
+    document = _parse(body)
+    name = document.get("signature_name", DEFAULT_SIGNATURE)
+    if not isinstance(name, str):
+        raise Refusal(
+            400,
+            "'signature_name' key must be a string value. "
+            f"Received: {short(name)}.",
+        )
+    if name not in signatures:
+        raise Refusal(
+            400,
+            f'Serving signature name: "{short(name)}" not found in '
+            f"signature def. It has: {', '.join(sorted(signatures))}.",
+        )
+    specs = signatures[name]
+    by_rows = "instances" in document
+    if by_rows == ("inputs" in document):
+        raise Refusal(
+            400,
+            "Expected exactly one of the keys 'instances' and 'inputs'. "
+            f"Received: {short(sorted(document))}.",
+        )
+    values = (
+        _columns_of_rows(document["instances"], specs)
+        if by_rows
+        else _columns(document["inputs"], specs)
+    )
+    arrays = {key: array_of(key, values[key], specs[key]) for key in specs}
+    return PredictRequest(name, arrays, by_rows)
+
+
+def write_answer(outputs: Mapping[str, np.ndarray], by_rows: bool) -> bytes:
+    """Writes what a signature returned, in rows or in columns.
+
+    Example:
+        >>> write_answer({"y": np.array([3.5, 4.0])}, by_rows=True)
+        b'{"predictions": [3.5, 4.0]}'
+    """
+    columns = {name: _listed(name, value) for name, value in outputs.items()}
+    if not by_rows:
+        answer = columns if len(columns) > 1 else next(iter(columns.values()))
+        return json.dumps({"outputs": answer}).encode()
+    sizes = {value.shape[:1] for value in outputs.values()}
+    if len(sizes) > 1 or () in sizes:
+        raise Refusal(
+            400,
+            "The outputs differ in their first dimension: ask in columns, "
+            "with 'inputs'.",
+        )
+    if len(columns) == 1:
+        (rows,) = columns.values()
+    else:
+        rows = [
+            dict(zip(columns, row, strict=True))
+            for row in zip(*columns.values(), strict=True)
+        ]
+    return json.dumps({"predictions": rows}).encode()
+
+
+def _parse(body):
+    if not body.strip():
+        raise Refusal(400, "JSON Parse error: The document is empty")
+    try:
+        document = json.loads(body)
+    except RecursionError:
+        raise Refusal(400, "JSON Parse error: nested too deeply") from None
+    except ValueError as problem:  # also of text that is not Unicode
+        raise Refusal(400, f"JSON Parse error: {problem}") from None
+    if not isinstance(document, dict):
+        raise Refusal(
+            400, f"Expected a JSON object. Received: {short(document)}."
+        )
+    return document
+
+
+def _columns_of_rows(rows, specs):
+    """From `instances`: one list of values per input."""
+    if not isinstance(rows, list) or not rows:
+        raise Refusal(
+            400,
+            "'instances' must be a list with at least one item. "
+            f"Received: {short(rows)}.",
+        )
+    if not _is_named(rows[0]):
+        return {_only(specs, "instances"): rows}
+    for place, row in enumerate(rows):
+        if not _is_named(row) or row.keys() != specs.keys():
+            raise Refusal(
+                400,
+                f"Item {place} of 'instances' must be an object with the "
+                f"keys: {', '.join(specs)}. Received: {short(row)}.",
+            )
+    return {name: [row[name] for row in rows] for name in specs}
+
+
+def _columns(values, specs):
+    """From `inputs`: an object, or the value of the only input."""
+    if not _is_named(values):
+        return {_only(specs, "inputs"): values}
+    for name in specs:
+        if name not in values:
+            raise Refusal(
+                400,
+                f"Missing named input: {name} in 'inputs' object. "
+                f"Received: {short(sorted(values))}.",
+            )
+    return values
+
+
+def _is_named(value):
+    """An object of inputs by name, not the one that wraps base64."""
+    return isinstance(value, dict) and value.keys() != {"b64"}
+
+
+def _only(specs, key):
+    if len(specs) > 1:
+        raise Refusal(
+            400,
+            f"'{key}' must hold objects with the keys: {', '.join(specs)}. "
+            "Received: plain values.",
+        )
+    return next(iter(specs))
+
+
+def _listed(name, array):
+    """A JSON value; strings as text, or as base64 where the name says so."""
+    if array.dtype != object:
+        return array.tolist()
+    write = _base64_object if name.endswith("_bytes") else _text
+    return np.vectorize(write, otypes=[object])(array).tolist()
+
+
+def _base64_object(value):
+    return {"b64": base64.b64encode(value).decode()}
+
+
+def _text(value):
+    return value.decode("utf-8", "replace")

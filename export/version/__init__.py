@@ -1,0 +1,1 @@
+"""A version folder: its files, how they are made and checked."""

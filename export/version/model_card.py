@@ -1,0 +1,170 @@
+"""The page that goes with a model: what it is and how good it is."""
+
+import dataclasses
+import json
+import platform
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+import encapnet_tf
+from export.version.parity import NUM_IMAGES, Parity
+from export.version.samples import Samples
+from trainers.cost.step_cost import count_parameters, step_cost
+from trainers.evaluate.capsules import has_capsules
+from trainers.machine import processor
+from trainers.runs.finished import Run
+from trainers.tables import error_sentence
+
+
+class WrittenFormat(NamedTuple):
+    """One file of an export.
+
+    Attributes:
+        parity: How it compares with the Keras model.
+        num_bytes: Its size.
+        milliseconds: Median time of an answer, by batch size.
+    """
+
+    parity: Parity
+    num_bytes: int
+    milliseconds: dict[int, float]
+
+
+def model_card(run: Run, samples: Samples, formats: list[WrittenFormat]) -> str:
+    """Returns the card in Markdown."""
+    return "\n\n".join(
+        (
+            f"# {run.recipe.variant} on {run.recipe.dataset}",
+            _summary(run),
+            "## Files",
+            _formats(formats, samples),
+            "## Inputs and outputs",
+            _interface(run),
+            "## Intended use",
+            _intended_use(run),
+            "## How it was trained",
+            _training(run),
+            "## Made with",
+            _versions(run),
+        )
+    ) + "\n"  # fmt: skip
+
+
+def _summary(run):
+    height, width, channels = run.model.input_shape[1:]
+    cost = step_cost(run.model, batch_size=1)
+    crops = (
+        "the mean score of several crops"
+        if run.summary.get("multi_crop")
+        else "one view of each image"
+    )
+    sentence = error_sentence(run.summary)
+    return "\n".join(
+        (
+            f"- classes: {len(run.class_names)} (`labels.txt`)",
+            f"- images: {height}×{width}×{channels}",
+            f"- parameters: {count_parameters(run.model).inference:,}",
+            f"- multiply-adds an image: {cost.inference_multiply_adds:,}",
+            f"- after training: {sentence}, by {crops}",
+        )
+    )
+
+
+def format_rows(formats: list[WrittenFormat]) -> list[list[str]]:
+    """Returns the cells of a table of formats, the heads first."""
+    sizes = sorted(formats[0].milliseconds)
+    rows = [
+        ["file", "MiB", "largest difference", "same class", "error",
+         *(f"ms at batch {size}" for size in sizes)]
+    ]  # fmt: skip
+    for each in formats:
+        parity = each.parity
+        error = "–" if parity.error is None else f"{parity.error:.2%}"
+        if parity.error_change:
+            error += f" ({100 * parity.error_change:+.2f})"
+        rows.append(
+            [parity.name, f"{each.num_bytes / 2**20:.1f}",
+             f"{parity.difference:.1e}", f"{parity.agreement:.1%}", error,
+             *(f"{each.milliseconds[size]:.1f}" for size in sizes)]
+        )  # fmt: skip
+    return rows
+
+
+def _formats(formats, samples):
+    heads, *rows = format_rows(formats)
+    lines = [heads, ["---"] * len(heads)]
+    lines += [[f"`{row[0]}`", *row[1:]] for row in rows]
+    if samples.labels is None:
+        source = f"{NUM_IMAGES} images of noise (the data could not be had)"
+    else:
+        source = (
+            f"{min(NUM_IMAGES, len(samples.images))} test images; error: one "
+            f"view of {len(samples.images):,} test images, and in brackets "
+            "the points by which it differs from the Keras model's"
+        )
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + (
+        "\n\nLargest difference of a score, and share of the same class, "
+        f"against the Keras model: on {source}. Times: medians on the machine "
+        f"that exported, {processor()}."
+    )
+
+
+def _interface(run):
+    if has_capsules(run.model):
+        scores = "lengths of the class capsules, 0 to 1, not probabilities"
+        more = "\n- `capsules` (B, M, D): the class capsules"
+    else:
+        scores, more = "probabilities", ""
+    return (
+        "Signatures of the SavedModel:\n\n"
+        "- `serving_default`: `images`, uint8 (B, H, W, C), any B\n"
+        "- `serving_float`: `images`, float32 in [0, 1]\n"
+        "- `serving_bytes`: `image_bytes`, JPEG or PNG files of any size\n\n"
+        "All return:\n\n"
+        f"- `scores` (B, M): {scores}\n"
+        "- `class_ids` (B,), `class_names` (B,): the highest score's class"
+        f"{more}\n\n"
+        "The `.tflite` files take uint8 `images` and return all but the names."
+    )
+
+
+def _intended_use(run):
+    names = ", ".join(run.class_names[:10])
+    more = ", …" if len(run.class_names) > 10 else ""
+    return (
+        f"To tell apart {names}{more} in images like those of "
+        f"{run.recipe.dataset}, one object in the centre. It always answers "
+        "with one of these classes, also for an image of something else, and "
+        "has not been tested on other data. `python -m trainers.evaluate "
+        "--robustness` measures what rotation, shift, scale and attacks do "
+        "to it."
+    )
+
+
+def _training(run):
+    recipe = {
+        name: value
+        for name, value in dataclasses.asdict(run.recipe).items()
+        # Where the data lay says nothing to others.
+        if value is not None and name not in ("data_dir", "init_from")
+    }
+    minutes = run.summary.get("train_seconds", 0) / 60
+    return (
+        f"{run.summary.get('epochs', '?')} epochs, {minutes:.1f} minutes. "
+        "Saved as a file, this trains it again with `python -m trainers.fit "
+        f"--config=FILE`:\n\n```json\n{json.dumps(recipe, indent=2)}\n```"
+    )
+
+
+def _versions(run):
+    trained = ", ".join(
+        f"{name} {number}"
+        for name, number in run.summary.get("versions", {}).items()
+    )
+    return (
+        f"Trained with {trained or 'unknown versions'}; exported with "
+        f"encapnet_tf {encapnet_tf.__version__}, tensorflow {tf.__version__}, "
+        f"keras {keras.__version__}, python {platform.python_version()}."
+    )

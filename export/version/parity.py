@@ -1,0 +1,102 @@
+"""Whether what was written answers as the network it came from."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from export.opened import OpenedModel
+from trainers.scoring import error_rate
+
+# Largest difference of a score. Float32 rounds, more so in a deep network.
+TOLERANCE = 1e-5
+FLOAT16_TOLERANCE = 1e-2
+# 8 bits move scores; what counts is that the class stays.
+LEAST_AGREEMENT = 0.98
+NUM_IMAGES = 256
+_BATCH = 100
+
+
+class Parity(NamedTuple):
+    """How one format compares with the Keras model.
+
+    Attributes:
+        name: The format's file.
+        difference: Largest difference of a score.
+        agreement: Share of images that get the same class.
+        error: Share of wrong classes, None without labels.
+        error_change: That share less the Keras model's.
+        passes: Whether the format may be handed over.
+        demand: What it has to fulfil, in words.
+    """
+
+    name: str
+    difference: float
+    agreement: float
+    error: float | None
+    error_change: float | None
+    passes: bool
+    demand: str
+
+    @property
+    def objection(self) -> str:
+        """Why the format may not be handed over, if it may not."""
+        return (
+            f"{self.name} needs {self.demand}. Received: a difference of "
+            f"{self.difference:.1e}, the same class on {self.agreement:.1%}."
+        )
+
+
+def check_parity(
+    name: str,
+    quantization: str,
+    model: OpenedModel,
+    images: np.ndarray,
+    labels: np.ndarray | None,
+    expected: np.ndarray,
+    tolerance: float = TOLERANCE,
+) -> Parity:
+    """Asks a written model and compares.
+
+    Args:
+        name: The format's file.
+        quantization: "none", "float16" or "int8".
+        model: The written model.
+        images: uint8 `(N, H, W, C)`; the first NUM_IMAGES decide.
+        labels: `(N,)`, or None where nobody knows them.
+        expected: The Keras model's scores `(N, M)`.
+        tolerance: Largest difference of a score without quantization.
+
+    Returns:
+        A `Parity`.
+    """
+    scores = scores_of(model, images)
+    deciding = slice(NUM_IMAGES)
+    difference = np.abs(scores - expected)[deciding].max()
+    same = scores.argmax(axis=1) == expected.argmax(axis=1)
+    agreement = same[deciding].mean()
+    if quantization == "int8":
+        passes = np.isfinite(scores).all() and agreement >= LEAST_AGREEMENT
+        demand = f"the same class on at least {LEAST_AGREEMENT:.0%}"
+    else:
+        limit = FLOAT16_TOLERANCE if quantization == "float16" else tolerance
+        # A NaN is no parity: it compares false.
+        passes = difference <= limit
+        demand = f"a difference of at most {limit:g} (see --tolerance)"
+    error = change = None
+    if labels is not None:
+        error = error_rate(scores, labels)
+        change = error - error_rate(expected, labels)
+    return Parity(
+        name, float(difference), float(agreement), error, change, bool(passes),
+        demand,
+    )  # fmt: skip
+
+
+def scores_of(model: OpenedModel, images: np.ndarray) -> np.ndarray:
+    """Returns the scores of many images, asked for in batches."""
+    return np.concatenate(
+        [
+            model(images[start : start + _BATCH]).scores
+            for start in range(0, len(images), _BATCH)
+        ]
+    )
