@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from PIL import Image
 
 from encapnet_tf.data import load
 from trainers.recipe import make_recipe
@@ -13,6 +14,7 @@ LEAST = {
     "aide": "none",
     "agreement": "none",
 }
+UNITS = {"override": LEAST | {"agreement": "one"}}
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +57,14 @@ def recipe(npz_path):
         )
 
     return make
+
+
+def size_of(path):
+    """Decodes the whole picture; returns its size and its share of white."""
+    with Image.open(path) as picture:
+        picture.load()
+        assert picture.format == "PNG"
+        pixels = np.asarray(picture.convert("RGB"))
+        white = (pixels == 255).all(axis=-1).mean()
+        assert 0.05 < white < 0.999
+        return picture.size

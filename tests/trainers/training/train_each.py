@@ -1,6 +1,7 @@
-"""Trains a few steps under a strategy and stores what came out, NAME.npz.
+r"""Trains a few steps under a strategy and stores what came out, NAME.npz.
 
-python -m tests.trainers.train_each NPZ FOLDER STRATEGY LOGICAL_CPUS TRAININGS
+python -m tests.trainers.training.train_each \
+    NPZ FOLDER STRATEGY LOGICAL_CPUS TRAININGS
 
 TRAININGS is JSON: fields of a recipe by name.
 """

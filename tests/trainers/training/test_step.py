@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.trainers.test_loop import WITH_UNIT
+from tests.trainers.training.test_loop import WITH_UNIT
 from trainers.training import objective
 from trainers.training.loop import Loop
 from trainers.training.step import TrainStep

@@ -319,7 +319,7 @@ def test_a_refusal_is_one_line_and_exit_code_2(tmp_path):
         [sys.executable, "-m", "trainers.evaluate", f"--run_dir={tmp_path}/no"],
         capture_output=True,
         text=True,
-        cwd=pathlib.Path(__file__).parents[2],
+        cwd=pathlib.Path(__file__).parents[3],
     )
     assert done.returncode == 2
     lines = [line for line in done.stderr.splitlines() if "error: " in line]

@@ -25,7 +25,7 @@ BOTH = {
 
 def start(npz, folder, strategy, logical_cpus, trainings, environment=None):
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.trainers.train_each", str(npz),
+        [sys.executable, "-m", "tests.trainers.training.train_each", str(npz),
          str(folder), strategy, str(logical_cpus), json.dumps(trainings)],
         env=os.environ | (environment or {}),
         stderr=subprocess.PIPE, text=True,

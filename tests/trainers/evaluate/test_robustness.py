@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from encapnet_tf import create_model
 from tests.trainers.conftest import LEAST
-from tests.trainers.test_evaluate import CNN, contents, save_run
+from tests.trainers.evaluate.test_evaluate import CNN, contents, save_run
 from trainers.evaluate.__main__ import evaluate
 from trainers.evaluate.disturbances import Adversary, rotate, scale, shift
 from trainers.evaluate.robustness import UNITS, measure_robustness

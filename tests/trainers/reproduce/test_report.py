@@ -1,0 +1,119 @@
+"""What is said of results that were made up."""
+
+import json
+
+import pytest
+from scipy import stats
+
+from tests.trainers.reproduce.conftest import PAPER, FakeChild
+from trainers.reproduce import __main__ as reproduce
+from trainers.reproduce import report as reproduce_report
+from trainers.runs.child import RESULT
+from trainers.study.outcomes import compare, noise
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+
+def test_times_are_compared_per_image_relative_to_one_row(make):
+    reproduction = make(
+        "--experiment=table1", "--epochs=1", "--seeds=1", "--rows=a,c",
+        "--set=a.batch_size=8",
+    )  # fmt: skip
+    reproduce.run(reproduction, FakeChild(PAPER))
+    report = reproduction.report.read_text()
+    # Ours: 0.1 s for 8 and for 128; the paper's: 0.444 s and 0.026 s.
+    relative = (0.444 / 8) / (0.026 / 128)
+    assert f"| a | 12.50 | 16.00 | {relative:.2f} | 700 (8)" in report
+    assert "Row a alone: batch_size 8." in report
+
+
+def test_steps_slower_than_planned_are_pointed_out(make):
+    reproduction = make("--experiment=table1", "--minutes=1", "--rows=c,e")
+    reproduce.run(reproduction, FakeChild(PAPER))
+    assert "slower or faster" not in reproduction.report.read_text()
+    for seed in reproduction.all_seeds:
+        folder = reproduction.folder(reproduction.rows[0], seed)
+        result = json.loads((folder.path / RESULT).read_text())
+        result |= {"seconds_per_step": 0.2, "load_per_core": 3.0}
+        folder.write_json(folder.path / RESULT, result)
+    reproduce_report.write(reproduction)
+    report = reproduction.report.read_text()
+    assert "Minutes that they took: c 2.0." in report
+    assert "3.0 processes wanted each core" in report
+
+
+def test_differences_within_the_noise_are_called_so(make):
+    errors = {"1": 0.300, "2": 0.301, "3": 0.302, "4": 0.299}
+    reproduction = make(
+        "--experiment=capconv_design", "--epochs=1", "--rows=1,2,3,4",
+        "--seeds=1",
+    )  # fmt: skip
+    reproduce.run(reproduction, FakeChild(errors))
+    report = reproduction.report.read_text()
+    assert "All 6 differences between rows are within the noise" in report
+    assert "say nothing about the order" in report
+    assert "Only one seed" in report
+    assert "Kendall" not in report
+
+
+def test_the_order_is_compared_pair_by_pair(make):
+    """Row 2 comes out worse than row 1; rows 3 and 4 cannot be told apart."""
+    errors = {"1": 0.30, "2": 0.35, "3": 0.20, "4": 0.201}
+    reproduction = make(
+        "--experiment=capconv_design", "--epochs=1", "--rows=1,2,3,4",
+        "--seeds=2",
+    )  # fmt: skip
+    reproduce.run(reproduction, FakeChild(errors))
+    found = compare(reproduction.outcomes(), "cifar10")
+    paper = [9.83, 8.05, 9.11, 7.41]
+    tau, p_value = stats.kendalltau(list(errors.values()), paper)
+    assert (found.tau, found.p_value) == (tau, p_value)
+    names = {
+        kind: {(a.name, b.name) for a, b in getattr(found, kind)}
+        for kind in ("same", "reversed", "close")
+    }
+    assert names == {
+        "same": {("3", "1"), ("4", "1"), ("4", "2")},
+        "reversed": {("1", "2"), ("3", "2")},
+        "close": {("3", "4")},
+    }
+    report = reproduction.report.read_text()
+    assert "5 of 6, 3 in the paper's order, 2 the other way round" in report
+    assert "(3 before 2, 1 before 2)" in report
+    assert "Only one seed" not in report
+
+
+def test_the_spread_over_seeds_counts_as_noise(make):
+    errors = {("1", 0): 0.30, ("1", 1): 0.20, ("2", 0): 0.28, ("2", 1): 0.24}
+    reproduction = make(
+        "--experiment=capconv_design", "--epochs=1", "--rows=1,2", "--seeds=2"
+    )
+    reproduce.run(reproduction, FakeChild(errors))
+    one, other = reproduction.outcomes()
+    # Standard deviations 0.0707 and 0.0283, over two seeds each.
+    assert noise(one, other) == pytest.approx(2 * (0.05**2 + 0.02**2) ** 0.5)
+    assert "25.00 ± 7.07" in reproduction.report.read_text()
+
+
+def test_data_without_a_number_are_set_beside_the_paper_s_own(make):
+    reproduction = make(
+        "--experiment=capconv_design", "--epochs=1", "--rows=1,2",
+        "--seeds=1", "--dataset=svhn",
+    )  # fmt: skip
+    reproduce.run(reproduction, FakeChild({"1": 0.3, "2": 0.1}))
+    assert reproduction.paper_data == "cifar10"
+    report = reproduction.report.read_text()
+    assert "The paper has no numbers for these data; its order on CIFAR" in (
+        report
+    )
+
+
+def test_rows_without_a_paper_are_compared_among_themselves(make):
+    reproduction = make("--experiment=equal_time", "--minutes=1", "--seeds=1")
+    errors = {"encapnet": 0.10, "cnn": 0.101, "resnet": 0.3}
+    reproduce.run(reproduction, FakeChild(errors))
+    report = reproduction.report.read_text()
+    assert (
+        "Row encapnet has the least error, 10.00%; within the noise of it: cnn"
+        in report
+    )
