@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.conftest import skip_or_fail
 from tests.models.test_variants import PARAMETERS
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -20,6 +21,15 @@ def requirements(name):
 def test_ci_runs_the_readme_s_test_command():
     (line,) = (n for n in README.splitlines() if n.endswith("-m pytest"))
     assert line in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_ci_skips_nothing_for_want_of_a_program(monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="nothing is.*: no browser"):
+        skip_or_fail("no browser")
+    monkeypatch.delenv("CI")
+    with pytest.raises(pytest.skip.Exception, match="^no browser$"):
+        skip_or_fail("no browser")
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])

@@ -6,12 +6,11 @@ import shutil
 import numpy as np
 import pytest
 from PIL import Image
+from playwright import sync_api as playwright
 
+from tests.conftest import skip_or_fail
 from tests.export.serve import served
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed"
-)
 CHROMIUM = next(
     filter(
         None,
@@ -46,16 +45,10 @@ def server(pets):
         yield server
 
 
-def in_browser(test):
-    """Marks a test that needs Chromium."""
-    absent = pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium is installed"
-    )
-    return pytest.mark.slow(absent(test))
-
-
 @pytest.fixture(scope="module")
 def browser():
+    if CHROMIUM is None:
+        skip_or_fail("no Chromium is installed (Debian: chromium)")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -116,7 +109,6 @@ def choose(page, name, content, kind="image/png"):
     )
 
 
-@in_browser
 def test_a_sample_is_classified_on_a_click(opened, server, pets):
     page = opened(server.port)
     assert page.inner_text("#about") == "version 1 · 8 × 8 pixels · 3 classes"
@@ -126,7 +118,6 @@ def test_a_sample_is_classified_on_a_click(opened, server, pets):
     assert page.locator("#preview").is_visible()
 
 
-@in_browser
 def test_everything_can_be_done_from_the_keyboard(opened, server, pets):
     page = opened(server.port)
     names = []
@@ -151,7 +142,6 @@ def test_everything_can_be_done_from_the_keyboard(opened, server, pets):
     expect_answer(page, pets, pets.model.current.samples["2_café.png"])
 
 
-@in_browser
 def test_a_chosen_png_is_sent_as_it_is(opened, server, pets):
     page = opened(server.port)
     file = served.png(served.images(1, seed=5)[0])
@@ -159,7 +149,6 @@ def test_a_chosen_png_is_sent_as_it_is(opened, server, pets):
     expect_answer(page, pets, file)
 
 
-@in_browser
 def test_a_photograph_is_turned_upright(opened, server, pets):
     """Four colours in the corners, stored lying on their side."""
     corners = np.zeros((40, 40, 3), np.uint8)
@@ -185,7 +174,6 @@ def test_a_photograph_is_turned_upright(opened, server, pets):
     expect_answer(page, pets, content)
 
 
-@in_browser
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_drawing_is_classified(opened, server, width):
     page = opened(server.port, width, has_touch=width == 390)
@@ -211,7 +199,6 @@ def test_a_drawing_is_classified(opened, server, width):
     assert not page.locator("#pad").is_visible()
 
 
-@in_browser
 def test_an_image_can_be_dropped_and_pasted(opened, server, pets):
     page = opened(server.port)
     for kind, seed in (("drop", 6), ("paste", 7)):
@@ -232,7 +219,6 @@ def test_an_image_can_be_dropped_and_pasted(opened, server, pets):
         expect_answer(page, pets, file)
 
 
-@in_browser
 def test_errors_are_shown_in_words(opened, server, pets):
     page = opened(server.port)
     message = page.locator("#message.alarm")
@@ -260,7 +246,6 @@ def test_errors_are_shown_in_words(opened, server, pets):
     ]
 
 
-@in_browser
 def test_the_server_is_gone(opened, pets):
     with served.listening(served.Served(pets.folder).app) as server:
         page = opened(server.port)
@@ -273,7 +258,6 @@ def test_the_server_is_gone(opened, pets):
     ]
 
 
-@in_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_it_fits_the_screen_in_light_and_dark(opened, server, width, scheme):
@@ -288,7 +272,6 @@ def test_it_fits_the_screen_in_light_and_dark(opened, server, width, scheme):
     assert len(np.unique(grey)) > 50
 
 
-@in_browser
 def test_a_model_without_samples_and_capsules(opened, tmp_path):
     version = served.export_small(
         tmp_path / "pets", capsules=False, samples=False
