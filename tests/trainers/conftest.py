@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from PIL import Image
+from matplotlib.figure import Figure
 
 from encapnet_tf.data import load
 from trainers.recipe import make_recipe
@@ -59,12 +59,39 @@ def recipe(npz_path):
     return make
 
 
-def size_of(path):
-    """Decodes the whole picture; returns its size and its share of white."""
-    with Image.open(path) as picture:
-        picture.load()
-        assert picture.format == "PNG"
-        pixels = np.asarray(picture.convert("RGB"))
-        white = (pixels == 255).all(axis=-1).mean()
-        assert 0.05 < white < 0.999
-        return picture.size
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are saved, laid out, in place of their files."""
+    figures = []
+
+    def keep(figure, path, **_):
+        figure.draw_without_rendering()
+        figures.append(figure)
+        path.touch()
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return figures
+
+
+def lines(axis):
+    """What is drawn as lines: by label, or in order, x and y."""
+    return {line.get_label(): line.get_data() for line in axis.lines}
+
+
+def texts(axis):
+    """What is written inside, empty texts aside."""
+    return [text.get_text() for text in axis.texts if text.get_text()]
+
+
+def tick_labels(side):
+    """What stands at the ticks of an x- or y-axis."""
+    return [label.get_text() for label in side.get_ticklabels()]
+
+
+def legend(owner):
+    """The words of the legend of an axis or a figure."""
+    if isinstance(owner, Figure):
+        (found,) = owner.legends
+    else:
+        found = owner.get_legend()
+    return [] if found is None else [t.get_text() for t in found.get_texts()]

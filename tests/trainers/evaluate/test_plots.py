@@ -1,60 +1,164 @@
 import numpy as np
 import pytest
 
-from tests.trainers.conftest import size_of
-from trainers.evaluate import plots as plots_evaluation
+from tests.trainers.conftest import legend, lines, texts, tick_labels
+from trainers.evaluate import plots
 from trainers.evaluate.capsule_plots import capsules
 from trainers.evaluate.capsules import CapsuleStatistics
 from trainers.evaluate.robustness import Measurement
 from trainers.evaluate.robustness_plots import robustness
+from trainers.pictures import BLUE, COLORS, ORANGE
 
 
 @pytest.mark.parametrize("num_classes", [10, 25, 200])
-def test_confusion_of_few_and_many_classes(tmp_path, num_classes):
+def test_confusion_of_few_and_many_classes(drawn, tmp_path, num_classes):
     rng = np.random.default_rng(0)
     matrix = rng.integers(0, 3, (num_classes, num_classes))
+    matrix[1, 2] = 40
     names = tuple(f"a rather long class {n}" for n in range(num_classes))
-    path = tmp_path / "confusion.png"
-    plots_evaluation.confusion(matrix, names, path)
-    assert size_of(path) == (1495, 858)
+    plots.confusion(matrix, names, tmp_path / "confusion.png")
+    heat, bars, scale = drawn[0].axes
+    percent = 100 * matrix / matrix.sum(axis=1, keepdims=True)
+    right, wrong = (image.get_array() for image in heat.images)
+    diagonal = np.eye(num_classes, dtype=bool)
+    np.testing.assert_array_equal(right.mask, ~diagonal)
+    np.testing.assert_array_equal(wrong.mask, diagonal)
+    np.testing.assert_allclose(wrong.data, percent)
+    np.testing.assert_allclose(right.data, percent)
+    assert heat.images[1].get_clim() == (0, percent[~diagonal].max())
+    assert scale.get_ylabel() == "errors, % of the true class"
+    if num_classes <= 15:
+        assert len(texts(heat)) == np.count_nonzero(matrix)
+        assert f"{percent[1, 2]:.0f}" in texts(heat)
+    else:
+        assert texts(heat) == []
+    if num_classes <= 30:
+        wanted = ["a rather long…"] * num_classes
+        assert tick_labels(heat.xaxis) == tick_labels(heat.yaxis) == wanted
+        assert heat.get_ylabel() == "true class"
+    else:
+        assert heat.get_ylabel() == "true class (200 in order)"
+
+    lengths = [bar.get_width() for bar in bars.patches]
+    assert lengths == sorted(matrix[~diagonal], reverse=True)[:12]
+    assert tick_labels(bars.yaxis)[0] == "a rather long c… → a rather long c…"
+    assert texts(bars)[0] == f" {percent[1, 2]:.1f}%"
 
 
-def test_confusion_without_errors_or_images(tmp_path):
+def test_confusion_names_what_is_taken_for_what(drawn, tmp_path):
+    matrix = np.array([[5, 2, 0], [0, 7, 1], [4, 0, 4]])
+    plots.confusion(matrix, ("cat", "dog", "owl"), tmp_path / "confusion.png")
+    bars = drawn[0].axes[1]
+    assert [b.get_width() for b in bars.patches] == [4, 2, 1]
+    assert tick_labels(bars.yaxis) == ["owl → cat", "cat → dog", "dog → owl"]
+    assert texts(bars) == [" 50.0%", " 28.6%", " 12.5%"]
+
+
+def test_confusion_without_errors_or_images(drawn, tmp_path):
     path = tmp_path / "confusion.png"
-    plots_evaluation.confusion(np.diag([3, 0]), ("a", "b"), path)
-    assert size_of(path) == (1495, 858)
+    plots.confusion(np.diag([3, 0]), ("a", "b"), path)
+    heat, bars, _ = drawn[0].axes
+    assert texts(heat) == ["100"]
+    assert texts(bars) == ["none"]
+    assert not bars.patches
 
 
 @pytest.mark.parametrize(
-    ("count", "channels", "height"), [(0, 3, 429), (5, 1, 806), (12, 3, 1183)]
+    ("count", "channels", "rows"), [(0, 3, 1), (5, 1, 2), (12, 3, 3)]
 )
 def test_mistakes_take_as_many_rows_as_needed(
-    tmp_path, count, channels, height
+    drawn, tmp_path, count, channels, rows
 ):
-    images = np.full((count, 28, 28, channels), 0.3)
-    path = tmp_path / "mistakes.png"
-    plots_evaluation.mistakes(images, [("cat", 0.1, "dog", 0.9)] * count, path)
-    assert size_of(path) == (1196, height)
+    images = np.random.default_rng(0).random((count, 28, 28, channels))
+    captions = [("cat", 0.1, f"dog{n}", 0.9) for n in range(count)]
+    plots.mistakes(images, captions, tmp_path / "mistakes.png")
+    axes = drawn[0].axes
+    assert len(axes) == 4 * rows
+    assert drawn[0].get_figheight() == pytest.approx(0.4 + 2.9 * rows)
+    assert [len(axis.images) for axis in axes] == [1] * count + [0] * (
+        4 * rows - count
+    )
+    for number, axis in enumerate(axes[:count]):
+        shown = axis.images[0].get_array()
+        np.testing.assert_array_equal(shown, images[number].squeeze())
+        assert texts(axis) == [f"dog{number}  0.90", "cat  0.10"]
+        assert [t.get_color() for t in axis.texts] == [ORANGE, BLUE]
+    if not count:
+        assert texts(axes[0]) == ["There are none."]
 
 
 @pytest.mark.parametrize("num_classes", [3, 100])
-def test_capsules_with_a_class_that_never_wins(tmp_path, num_classes):
+def test_capsules_with_a_class_that_never_wins(drawn, tmp_path, num_classes):
     rng = np.random.default_rng(0)
     effects = -rng.random((num_classes, 16))
     effects[0] = np.nan
-    statistics = CapsuleStatistics(rng.random((num_classes,) * 2), effects)
-    path = tmp_path / "capsules.png"
-    capsules(statistics, tuple(map(str, range(num_classes))), path)
-    assert size_of(path) == (1690, 832)
+    effects[1, 5] = 0.3
+    lengths = rng.random((num_classes,) * 2)
+    names = tuple(map(str, range(num_classes)))
+    capsules(CapsuleStatistics(lengths, effects), names, tmp_path / "c.png")
+    left, right, *scales = drawn[0].axes
+    shown, falls = (axis.images[0].get_array() for axis in (left, right))
+    np.testing.assert_array_equal(shown, lengths)
+    np.testing.assert_array_equal(falls.mask[0], True)
+    np.testing.assert_array_equal(falls[2], -effects[2])
+    assert falls[1, 5] == 0
+    assert left.images[0].get_clim() == (0, lengths.max())
+    assert right.images[0].get_clim() == (0, -np.nanmin(effects))
+    wanted = [f"{value:.2f}" for value in lengths.flat]
+    assert texts(left) == (wanted if num_classes == 3 else [])
+    assert tick_labels(right.xaxis) == [str(entry) for entry in range(16)]
+    assert [axis.get_ylabel() for axis in scales] == [
+        "mean length", "mean fall of the score",
+    ]  # fmt: skip
 
 
-def test_robustness_of_two_runs(tmp_path):
-    rows = [
-        Measurement(name, strength, 0.3, 0.2, 0.4)
-        for name in ("rotation", "scale", "shift", "FGSM", "PGD")
+def disturbed(offset):
+    """Errors that tell disturbance, strength and run."""
+    kinds = ("rotation", "scale", "shift", "FGSM", "PGD")
+    return [
+        Measurement(name, strength, error, error - 0.05, error + 0.1)
+        for kind, name in enumerate(kinds)
         for strength in (0.0, 1.0, 4.0)
+        for error in [offset + 0.1 * kind + 0.02 * strength]
     ]
-    for runs in ({"one": rows}, {"one": rows, "two": rows}):
-        path = tmp_path / "robustness.png"
-        robustness(runs, path)
-        assert size_of(path) == (1235, 910)
+
+
+def test_robustness_has_a_line_for_every_disturbance_and_run(drawn, tmp_path):
+    runs = {"one": disturbed(0.1), "two": disturbed(0.2)}
+    robustness(runs, tmp_path / "robustness.png")
+    (figure,) = drawn
+    titles = [axis.get_title("left") for axis in figure.axes]
+    assert titles == ["Rotation", "Scale", "Shift", "Adversary"]
+    errors = {
+        title: [line.get_ydata().tolist() for line in axis.lines]
+        for title, axis in zip(titles, figure.axes, strict=True)
+    }
+    assert errors["Rotation"] == [
+        pytest.approx([10, 12, 18]), pytest.approx([20, 22, 28])
+    ]  # fmt: skip
+    # FGSM and PGD of one run, then of the other.
+    assert [row[0] for row in errors["Adversary"]] == pytest.approx(
+        [40, 50, 50, 60]
+    )
+    for axis in figure.axes:
+        assert tick_labels(axis.xaxis) == ["0", "1", "4"]
+        assert axis.get_ylim() == (0, 100)
+    rotation, *_, adversary = figure.axes
+    np.testing.assert_allclose(
+        [rotation.collections[0].get_datalim(rotation.transData).intervaly],
+        [[5, 28]], atol=1e-6,
+    )  # fmt: skip
+    assert [line.get_color() for line in rotation.lines] == list(COLORS[:2])
+    dashed = [line.is_dashed() for line in adversary.lines]
+    assert dashed == [True, False] * 2
+    assert legend(rotation) == ["one", "two"]
+    assert legend(adversary) == ["FGSM", "PGD, 10 steps"]
+    assert "Error under disturbance" in figure.get_suptitle()
+
+
+def test_robustness_of_one_run_has_its_name_in_the_title(drawn, tmp_path):
+    robustness({"one": disturbed(0.1)}, tmp_path / "robustness.png")
+    (figure,) = drawn
+    assert legend(figure.axes[0]) == []
+    assert len(lines(figure.axes[3])) == 2
+    assert figure.get_suptitle().startswith("Error of one under disturbance")
