@@ -15,9 +15,7 @@ import keras
 from encapnet_tf.checks import check_choice
 from encapnet_tf.choices import AUGMENTATIONS
 from encapnet_tf.config import (
-    CNNConfig,
     NetworkConfig,
-    ResNetConfig,
     variant_config,
 )
 from encapnet_tf.models import create_model
@@ -166,8 +164,8 @@ class Recipe:
         """Returns the loss, `auto` resolved."""
         if self.loss != "auto":
             return self.loss
-        plain = isinstance(self.network(), (CNNConfig, ResNetConfig))
-        return "cross_entropy" if plain else "margin"
+        lengths = self.network().scores == "lengths"
+        return "margin" if lengths else "cross_entropy"
 
     def save(self, path: pathlib.Path) -> None:
         """Writes the recipe as JSON."""

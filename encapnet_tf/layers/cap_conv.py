@@ -5,13 +5,10 @@ import tensorflow as tf
 
 from encapnet_tf import ops
 from encapnet_tf.checks import check_choice, check_positive
+from encapnet_tf.choices import AIDE_SCOPES, BRANCHES, COEFFICIENTS
 from encapnet_tf.layers.batch_norm import BatchNorm
 from encapnet_tf.layers.conv_norm import convolve_and_normalize
 from encapnet_tf.layers.grouped_conv import GroupedConv2D
-
-BRANCHES = ("master", "master_aide")
-COEFFICIENTS = ("own", "cross", "both")
-AIDE_SCOPES = ("others", "all")
 
 # The aide sees a wider window than the master: 7 for type I, 5 for type II
 # (the authors' values).

@@ -5,8 +5,7 @@ import tensorflow as tf
 
 from encapnet_tf import ops
 from encapnet_tf.checks import check_choice, check_positive
-
-MODES = ("per_dimension", "dense", "shared")
+from encapnet_tf.choices import CAP_FC_MODES
 
 
 @keras.saving.register_keras_serializable(package="encapnet")
@@ -38,7 +37,7 @@ class CapFC(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         check_positive(num_capsules=num_capsules, capsule_dim=capsule_dim)
-        check_choice("mode", mode, MODES)
+        check_choice("mode", mode, CAP_FC_MODES)
         self.num_capsules = num_capsules
         self.capsule_dim = capsule_dim
         self.mode = mode

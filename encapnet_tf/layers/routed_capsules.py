@@ -7,10 +7,7 @@ import tensorflow as tf
 
 from encapnet_tf import ops
 from encapnet_tf.checks import check_choice, check_positive
-from encapnet_tf.ops.routing import SOFTMAX_AXES
-
-ROUTINGS = ("dynamic", "em")
-LOGITS = ("zero", "random", "learnable")
+from encapnet_tf.choices import ROUTING_LOGITS, ROUTINGS, SOFTMAX_OVER
 
 
 @keras.saving.register_keras_serializable(package="encapnet")
@@ -66,8 +63,8 @@ class RoutedCapsules(keras.layers.Layer):
             num_iterations=num_iterations,
         )
         check_choice("routing", routing, ROUTINGS)
-        check_choice("softmax_over", softmax_over, SOFTMAX_AXES)
-        check_choice("logits", logits, LOGITS)
+        check_choice("softmax_over", softmax_over, SOFTMAX_OVER)
+        check_choice("logits", logits, ROUTING_LOGITS)
         if output_size and num_capsules % (output_size[0] * output_size[1]):
             raise ValueError(
                 "`num_capsules` must be a multiple of the places in "

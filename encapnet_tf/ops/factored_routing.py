@@ -12,6 +12,7 @@ a higher one.
 import tensorflow as tf
 
 from encapnet_tf.checks import check_choice, check_positive
+from encapnet_tf.choices import SOFTMAX_OVER
 from encapnet_tf.ops.factored_votes import (
     VoteStatistics,
     VoteSums,
@@ -20,7 +21,6 @@ from encapnet_tf.ops.factored_votes import (
 )
 from encapnet_tf.ops.routed_moments import routed_moments
 from encapnet_tf.ops.routing import (
-    SOFTMAX_AXES,
     EMRouting,
     activation_scores,
     narrowest_variances,
@@ -56,7 +56,7 @@ def factored_dynamic_routing(
         TensorShape([2, 6, 7])
     """
     check_positive(num_iterations=num_iterations)
-    check_choice("softmax_over", softmax_over, SOFTMAX_AXES)
+    check_choice("softmax_over", softmax_over, SOFTMAX_OVER)
     features = _with_one(lower)
     mapping = VoteSums(_weights(kernel, bias, features.dtype))
     num_higher, dim = bias.shape[1:]

@@ -3,9 +3,8 @@
 import tensorflow as tf
 
 from encapnet_tf.checks import check_choice
+from encapnet_tf.choices import COSTS
 from encapnet_tf.ops.squash import at_least_float32
-
-COSTS = ("cosine", "l2", "sqeuclidean")
 
 
 def cost_matrix(x, y, cost: str = "cosine") -> tf.Tensor:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from encapnet_tf.checks import check_choice, check_positive
+from encapnet_tf.choices import SOFTMAX_OVER
 from encapnet_tf.ops.squash import at_least_float32, squash
 
 # No cluster is narrower than a thousandth of the spread of all votes. A capsule
@@ -20,8 +21,6 @@ _SMALLEST_VARIANCE = 1e-12
 # The normalised cost runs from −5 to 5, so that the sigmoid spreads over
 # (0, 1) (paper, appendix A).
 _COST_RANGE = 5.0
-
-SOFTMAX_AXES = {"lower": 1, "higher": 2}
 
 
 class DynamicRouting(NamedTuple):
@@ -62,14 +61,15 @@ def dynamic_routing(
         TensorShape([2, 3, 4])
     """
     check_positive(num_iterations=num_iterations)
-    check_choice("softmax_over", softmax_over, SOFTMAX_AXES)
+    check_choice("softmax_over", softmax_over, SOFTMAX_OVER)
     votes = at_least_float32(votes)
     shape = tf.shape(votes)
     if logits is None:
         logits = tf.zeros(shape[1:3], votes.dtype)
+    axis = 1 if softmax_over == "lower" else 2
     logits = tf.broadcast_to(tf.cast(logits, votes.dtype), shape[:3])
     for iteration in range(num_iterations):
-        coefficients = tf.nn.softmax(logits, axis=SOFTMAX_AXES[softmax_over])
+        coefficients = tf.nn.softmax(logits, axis=axis)
         capsules = squash(tf.einsum("bnm,bnme->bme", coefficients, votes))
         if iteration < num_iterations - 1:
             logits += tf.einsum("bnme,bme->bnm", votes, capsules)

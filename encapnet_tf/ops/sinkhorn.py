@@ -22,16 +22,14 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from encapnet_tf.checks import check_choice
+from encapnet_tf.choices import COSTS, SOLVER_DOMAINS
 from encapnet_tf.ops.ground_cost import (
-    COSTS,
     as_features,
     check_rank,
     embed,
     pairwise,
 )
 from encapnet_tf.ops.squash import at_least_float32
-
-DOMAINS = ("auto", "log", "scaling")
 
 # With |Q| / epsilon <= 60 every scaling lies within exp(60) times the batch
 # size of 1, inside float32's exp(+-87), so nothing overflows or is lost.
@@ -327,4 +325,4 @@ def _check_solver(epsilon: float, num_iterations: int, domain: str) -> None:
             "`num_iterations` must be an integer >= 1. "
             f"Received: num_iterations={num_iterations}. Try 10."
         )
-    check_choice("domain", domain, DOMAINS)
+    check_choice("domain", domain, SOLVER_DOMAINS)

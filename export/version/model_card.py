@@ -12,7 +12,6 @@ import encapnet_tf
 from export.version.parity import NUM_IMAGES, Parity
 from export.version.samples import Samples
 from trainers.cost.step_cost import count_parameters, step_cost
-from trainers.evaluate.capsules import has_capsules
 from trainers.machine import processor
 from trainers.runs.finished import Run
 from trainers.tables import error_sentence
@@ -112,7 +111,7 @@ def _formats(formats, samples):
 
 
 def _interface(run):
-    if has_capsules(run.model):
+    if run.scores == "lengths":
         scores = "lengths of the class capsules, 0 to 1, not probabilities"
         more = "\n- `capsules` (B, M, D): the class capsules"
     else:

@@ -14,7 +14,7 @@ from encapnet_tf.data import Dataset, load
 from trainers import cli, scoring
 from trainers.evaluate import plots
 from trainers.evaluate.capsule_plots import capsules as draw_capsules
-from trainers.evaluate.capsules import capsule_statistics, has_capsules
+from trainers.evaluate.capsules import capsule_statistics
 from trainers.evaluate.robustness import (
     measure_robustness,
     robustness_rows,
@@ -189,7 +189,7 @@ def _views(crops, flip):
 
 def _draw_mistakes(run, split, scores, labels, path):
     places = scoring.worst_mistakes(scores, labels)
-    if not has_capsules(run.model):
+    if run.scores == "logits":
         # Logits have no unit; probabilities can be read.
         scores = tf.nn.softmax(scores).numpy()
     captions = []
@@ -204,7 +204,7 @@ def _draw_mistakes(run, split, scores, labels, path):
 
 
 def _draw_capsules(run, split, path):
-    if not has_capsules(run.model):
+    if run.scores == "logits":
         print(f"No capsules.png: {run.recipe.variant} has no class capsules.")
         return
     statistics = capsule_statistics(run.model, split)

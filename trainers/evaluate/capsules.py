@@ -23,11 +23,6 @@ class CapsuleStatistics(NamedTuple):
     effects: np.ndarray
 
 
-def has_capsules(model: keras.Model) -> bool:
-    """Whether the class scores are lengths of capsules."""
-    return any(layer.name == "class_capsules" for layer in model.layers)
-
-
 def class_capsules(model: keras.Model) -> keras.KerasTensor:
     """Returns the capsules `(B, M, D)` whose lengths are the class scores."""
     output = model.get_layer("class_capsules").output

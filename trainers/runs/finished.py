@@ -36,6 +36,11 @@ class Run:
         return tuple(self.summary["class_names"])
 
     @property
+    def scores(self) -> str:
+        """What the class scores are: "lengths" of capsules, or "logits"."""
+        return self.recipe.network().scores
+
+    @property
     def name(self) -> str:
         """The folder's own name, links such as `latest` followed."""
         return self.folder.path.resolve().name

@@ -13,6 +13,7 @@ from typing import Any
 import keras_tuner as kt
 
 from encapnet_tf.checks import check_choice
+from encapnet_tf.choices import COEFFICIENTS, COSTS
 from trainers.recipe import Recipe
 
 # Four digits: nobody can tell more apart, and files stay readable.
@@ -97,8 +98,8 @@ AXES = {
         Axis("learning_rate", 1e-5, 1e-2),  # 1e-4, section 5
         Axis("iterations", 1, 100, integer=True),  # L: 10, appendix B
         Axis("type2_layers", 0, 4, log=False, integer=True),  # N: 3, sec. 5.1
-        Axis("cost", choices=("cosine", "l2", "sqeuclidean")),
-        Axis("coefficients", choices=("own", "cross", "both")),
+        Axis("cost", choices=COSTS),
+        Axis("coefficients", choices=COEFFICIENTS),
     )
 }
 # Axes that are options of the agreement units, by the options' own names.
