@@ -20,6 +20,7 @@ if TYPE_CHECKING or not IS_LAZY:
         agreement_units,
         attach_agreement,
         set_agreement_ramp,
+        strip_agreement,
     )
     from encapnet_tf.models import create_model, list_variants
 else:
@@ -34,6 +35,7 @@ else:
             "losses": "",
             "ops": "",
             "set_agreement_ramp": "agreement",
+            "strip_agreement": "agreement",
         },
     )
 
@@ -47,4 +49,5 @@ __all__ = [
     "losses",
     "ops",
     "set_agreement_ramp",
+    "strip_agreement",
 ]

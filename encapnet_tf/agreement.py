@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import keras
-from keras.src.models.functional import Functional
 
+from encapnet_tf.keras_internals import sub_layers
 from encapnet_tf.layers import FeedbackAgreement
 
 
@@ -13,7 +13,7 @@ def agreement_units(model: keras.Model) -> list[FeedbackAgreement]:
     """Returns the agreement units of a model, those in sub-models included."""
     return [
         layer
-        for layer in model._flatten_layers(include_self=False)
+        for layer in sub_layers(model)
         if isinstance(layer, FeedbackAgreement)
     ]
 
@@ -84,11 +84,46 @@ def attach_agreement(
     )
 
 
-def functional(model: keras.Model) -> keras.Model:
+def strip_agreement(model: keras.Model) -> keras.Model:
+    """Takes out what `attach_agreement` puts in.
+
+    Args:
+        model: A functional or sequential Keras model.
+
+    Returns:
+        A model with the same outputs, bit for bit, made of the same layers
+        (shared with `model`) but for the units and their variables; `model`
+        itself where it has none.
+
+    Example:
+        >>> from encapnet_tf import create_model
+        >>> len(agreement_units(strip_agreement(create_model("encapnet_tiny"))))
+        0
+    """
+    if not agreement_units(model):
+        return model
+
+    def call(layer, *args, **kwargs):
+        if isinstance(layer, FeedbackAgreement):
+            higher, _ = args[0]
+            return higher
+        return layer(*args, **kwargs)
+
+    def keep(layer):
+        is_model = isinstance(layer, keras.Model)
+        return strip_agreement(layer) if is_model else layer
+
+    return keras.models.clone_model(
+        functional(model), clone_function=keep, call_function=call
+    )
+
+
+def functional(model):
     """Returns the model, a sequential one in functional form."""
     if isinstance(model, keras.Sequential) and model.built:
         return keras.Model(model.inputs[0], model.outputs[0], name=model.name)
-    if not isinstance(model, Functional):
+    # Keras gives `inputs` to models made of layers' calls, and to no others.
+    if not hasattr(model, "inputs"):
         raise ValueError(
             "`model` must be a functional or built sequential Keras model. "
             f"Received: {type(model).__name__}."

@@ -15,8 +15,14 @@ from encapnet_tf.version import __version__
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("encapnet_tf", "export", "trainers")
 # A part may import itself and the parts before it.
-ORDER = ("backend checks choices lazy version", "config", "ops", "layers",
-         "losses", "models agreement")  # fmt: skip
+ORDER = (
+    "backend checks choices keras_internals lazy tensorflow_internals version",
+    "config",
+    "ops",
+    "layers",
+    "losses",
+    "models agreement",
+)
 LEVEL = {
     part: level for level, parts in enumerate(ORDER) for part in parts.split()
 }

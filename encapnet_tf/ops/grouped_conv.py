@@ -12,9 +12,10 @@ import functools
 import tensorflow as tf
 
 from encapnet_tf.ops.grouped_kernel import merge_groups
-from encapnet_tf.ops.placement import on_gpu, on_this_cpu, under_xla
+from encapnet_tf.ops.placement import on_gpu, on_this_cpu
 from encapnet_tf.ops.row_conv import row_conv2d
 from encapnet_tf.ops.strided_conv import strided_conv2d
+from encapnet_tf.tensorflow_internals import under_xla
 
 # Channels that a group has at least, in or out: what a vector register of any
 # x86 CPU holds, or, where every group is an operation of its own, enough for

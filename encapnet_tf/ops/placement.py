@@ -5,7 +5,8 @@ import contextvars
 from collections.abc import Iterator
 
 import tensorflow as tf
-from tensorflow.python.ops import control_flow_util
+
+from encapnet_tf.tensorflow_internals import under_xla
 
 _elsewhere = contextvars.ContextVar("elsewhere", default=False)
 
@@ -28,10 +29,3 @@ def on_this_cpu() -> bool:
 def on_gpu() -> bool:
     """Whether there is a GPU to run on."""
     return bool(tf.config.list_logical_devices("GPU"))
-
-
-def under_xla() -> bool:
-    """Whether XLA compiles what is traced now."""
-    return control_flow_util.GraphOrParentsInXlaContext(
-        tf.compat.v1.get_default_graph()
-    )

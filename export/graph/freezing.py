@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2
-from tensorflow.python.framework import convert_to_constants
 
 from encapnet_tf.ops.placement import for_use_elsewhere
+from encapnet_tf.tensorflow_internals import with_constants
 
 # From a tensor to tensors by name.
 Inference = Callable[[tf.Tensor], dict[str, tf.Tensor]]
@@ -36,7 +36,7 @@ def freeze(function: Inference, spec: tf.TensorSpec) -> Inference:
     with for_use_elsewhere():
         concrete = traced.get_concrete_function()
     names = sorted(concrete.structured_outputs)
-    frozen = convert_to_constants.convert_variables_to_constants_v2(concrete)
+    frozen = with_constants(concrete)
     ends = [tensor.name for tensor in frozen.outputs]
     graph = _Graph(frozen.graph.as_graph_def(), ends)
     graph.pass_by_identities()

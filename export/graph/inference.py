@@ -3,9 +3,9 @@
 import keras
 import tensorflow as tf
 
+from encapnet_tf import strip_agreement
 from export.graph.freezing import Inference
-from export.strip import strip
-from trainers.evaluate.capsules import class_capsules, has_capsules
+from trainers.evaluate.capsules import class_capsules
 from trainers.runs.finished import Run
 
 
@@ -21,12 +21,12 @@ def inference(run: Run) -> Inference:
         network has them, the class "capsules" `(B, M, D)`.
     """
     model = _in_float32(run)
-    if not has_capsules(model):
-        plain = strip(model)
+    if run.scores == "logits":
+        plain = strip_agreement(model)
         return lambda images: {
             "scores": tf.nn.softmax(plain(images, training=False))
         }
-    both = strip(
+    both = strip_agreement(
         keras.Model(model.inputs, [model.output, class_capsules(model)])
     )
 

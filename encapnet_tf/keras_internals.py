@@ -1,0 +1,14 @@
+"""What the library borrows from the inside of Keras, all of it.
+
+An upgrade that takes it away fails `tests/test_internals.py` first.
+"""
+
+import keras
+
+
+def sub_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Returns the layers within a layer, to any depth, each once.
+
+    `Model.layers` has no layers of a layer that is no model.
+    """
+    return layer._flatten_layers(include_self=False)
