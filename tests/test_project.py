@@ -1,4 +1,4 @@
-"""What the documents say, held against what is there."""
+"""What CI runs, and what has to be installed for it."""
 
 import pathlib
 import re
@@ -6,7 +6,6 @@ import re
 import pytest
 
 from tests.conftest import skip_or_fail
-from tests.models.test_variants import PARAMETERS
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -37,26 +36,3 @@ def test_every_dependency_has_a_reason(name):
     rows = [row.split("|")[1] for row in BUILD.splitlines() if row[:2] == "| "]
     reasons = {word.strip(" `") for row in rows for word in row.split(",")}
     assert set(requirements(name)) <= reasons
-
-
-def test_the_readme_s_parameters_are_the_pinned_ones():
-    section = README.split("## Networks")[1].split("\n## ")[0]
-    rows = [row for row in section.splitlines() if row.startswith("| `")]
-    table = {}
-    for row in rows:
-        _, names, _, *counts = (cell.strip() for cell in row.split("|"))
-        for place, name in enumerate(re.findall("`([a-z0-9_]+)`", names)):
-            if name in PARAMETERS:
-                table[name] = [
-                    int(c.split(", ")[place].replace(",", ""))
-                    for c in counts
-                    if c and c != "the same"
-                ]
-    assert set(table) == set(PARAMETERS)
-    for name, counts in table.items():
-        assert counts == list(dict.fromkeys(PARAMETERS[name])), name
-
-
-def test_pictures_of_the_readme_exist():
-    for path in re.findall(r"\]\(((?:docs/)[^)]+)\)", README):
-        assert (ROOT / path).exists(), path
