@@ -53,9 +53,10 @@ def parse_flags(main):
     elif "config" in values:
         values.config = None  # a run's, which is not there
         cli.recipe_from_flags(values)
-    if sys.argv[0] == "trainers.summary":
+    name = program.__spec__.name
+    if name == "trainers.summary":
         check("variant", rest, list_variants())
-    elif sys.argv[0] not in ("trainers.launch", "export.predict"):
+    elif name not in ("trainers.launch", "export.predict"):
         cli.take_no_arguments(rest)
     raise Parsed
 
@@ -65,9 +66,9 @@ def check(name, received, choices):
         raise ValueError(f"{name}: {received} are not all of {choices}.")
 
 
-def parse_with_argparse(parser):
+def parse_with_argparse(parser, args=None):
     """In place of `ArgumentParser.parse_args`."""
-    _PARSE(parser)
+    _PARSE(parser, args)
     raise Parsed
 
 
