@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -47,10 +48,33 @@ def test_what_table_1_says_of_costs():
     ]  # fmt: skip
 
 
+def uniform(value):
+    """One value in place of as many as there are modules."""
+    same = isinstance(value, tuple) and len(set(value)) == 1
+    return value[0] if same else value
+
+
+def settings(network):
+    found = dataclasses.asdict(network)
+    return {name: uniform(value) for name, value in found.items()}
+
+
 @pytest.mark.parametrize(("experiment", "row"), ROWS)
-def test_every_row_is_a_recipe(experiment, row):
-    recipe = make_recipe(experiment.fields | row.fields)
-    assert recipe.network() is not None
+def test_a_row_s_network_is_its_variant_but_for_what_the_row_names(
+    experiment, row
+):
+    found = settings(make_recipe(experiment.fields | row.fields).network())
+    wanted = settings(variant_config(row.fields["variant"]))
+    named = dict(row.fields.get("override", {}))
+    if options := named.pop("agreement_options", {}):
+        wanted["agreement_options"] |= options
+    for name, value in named.items():
+        wanted[name] = uniform(value)
+    assert found == wanted
+
+
+@pytest.mark.parametrize(("experiment", "row"), ROWS)
+def test_a_row_has_the_paper_s_numbers_or_says_why_not(experiment, row):
     assert set(row.paper) <= set(DATA_NAMES)
     assert row.paper or row.note or row.name in ("encapnet", "cnn", "resnet")
 
