@@ -12,6 +12,7 @@ from encapnet_tf.ops import (
     routed_moments,
 )
 from tests.conformance import VARIANT_OVERRIDES
+from tests.ops.test_routing import bad_arguments
 
 B, C, P, D, M, E = 2, 3, 4, 2, 5, 4
 
@@ -301,13 +302,7 @@ def test_traced_for_any_batch_it_is_the_same(function, others, jit_compile):
     assert_same(traced(*one), with_gradients(function, one))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_iterations": 0}, "`num_iterations` must be.*Received"),
-        ({"softmax_over": "both"}, "`softmax_over` must be.*Received"),
-    ],
-)
+@bad_arguments
 def test_refuses_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         dynamic(LOWER, KERNEL, BIAS, **arguments)

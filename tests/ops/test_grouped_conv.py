@@ -16,15 +16,9 @@ from tests import reference
 GROUPS, IN, OUT = 4, 2, 3
 # Kernel size, stride, height, width.
 FORMS = [
-    (3, 1, 5, 6),
-    (3, 2, 6, 6),
-    (3, 2, 5, 7),
-    (1, 1, 4, 5),
-    (1, 2, 5, 6),
-    (5, 2, 7, 4),
-    (7, 1, 5, 5),
-    (3, 3, 7, 8),
-]
+    (3, 1, 5, 6), (3, 2, 6, 6), (3, 2, 5, 7), (1, 1, 4, 5),
+    (1, 2, 5, 6), (5, 2, 7, 4), (7, 1, 5, 5), (3, 3, 7, 8),
+]  # fmt: skip
 
 
 def tensors(size, stride, height, width, dtype="float32"):

@@ -154,13 +154,16 @@ def test_narrow_votes_are_routed_in_float32():
     assert em_routing(votes, ACTIVATIONS, BETA_V, BETA_A)[0].dtype == tf.float32
 
 
-@pytest.mark.parametrize(
+bad_arguments = pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"num_iterations": 0}, "`num_iterations` must be.*Received"),
         ({"softmax_over": "both"}, "`softmax_over` must be.*Received"),
     ],
 )
+
+
+@bad_arguments
 def test_refuses_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         dynamic_routing(VOTES, **arguments)

@@ -10,17 +10,10 @@ from tests import reference
 IN, OUT = 3, 4
 # Kernel size, stride, height, width; the last two meet few rows or none.
 FORMS = [
-    (3, 1, 4, 4),
-    (3, 2, 8, 8),
-    (3, 2, 5, 7),
-    (5, 1, 4, 3),
-    (7, 2, 8, 8),
-    (7, 2, 5, 9),
-    (3, 3, 7, 8),
-    (7, 1, 2, 3),
-    (7, 2, 1, 1),
-    (3, 4, 9, 10),
-]
+    (3, 1, 4, 4), (3, 2, 8, 8), (3, 2, 5, 7), (5, 1, 4, 3),
+    (7, 2, 8, 8), (7, 2, 5, 9), (3, 3, 7, 8), (7, 1, 2, 3),
+    (7, 2, 1, 1), (3, 4, 9, 10),
+]  # fmt: skip
 
 
 def tensors(size, stride, height, width):

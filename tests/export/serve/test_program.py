@@ -7,8 +7,6 @@ import json
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -20,22 +18,6 @@ from benchmarks import served as clients
 from benchmarks.serving_load import GROWTH, load_server
 from export.serve import __main__ as serve
 from tests.export.serve import served
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    """Two versions that answer differently."""
-    folder = tmp_path_factory.mktemp("exported") / "pets"
-    for seed in range(2):
-        served.export_small(folder, seed=seed)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path, exported):
-    """A folder with the first of them."""
-    shutil.copytree(exported / "1", tmp_path / "pets" / "1")
-    return tmp_path / "pets"
 
 
 def test_a_connection_that_sends_nothing_is_closed(folder):
@@ -143,18 +125,6 @@ def test_refusals(folder):
         for arguments, words in cases.items():
             with pytest.raises(ValueError, match=words):
                 run(*arguments)
-
-
-@pytest.mark.slow
-def test_a_refusal_is_one_line():
-    result = subprocess.run(
-        [sys.executable, "-m", "export.serve", "--model=none"],
-        capture_output=True,
-        text=True,
-    )
-    assert (result.returncode, result.stdout) == (2, "")
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("error: `--model` must be a folder")
 
 
 class Load:

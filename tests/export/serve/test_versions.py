@@ -17,22 +17,6 @@ from tests.export.serve import served
 IMAGES = served.images(64)
 
 
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    """Two versions that answer differently."""
-    folder = tmp_path_factory.mktemp("exported") / "pets"
-    for seed in range(2):
-        served.export_small(folder, seed=seed)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path, exported):
-    """A folder with the first of them."""
-    shutil.copytree(exported / "1", tmp_path / "pets" / "1")
-    return tmp_path / "pets"
-
-
 def add(exported, folder, number=2):
     """Adds the second version as the exporter does: by a rename."""
     shutil.copytree(exported / "2", folder / ".writing")

@@ -14,6 +14,24 @@ from trainers.study.outcomes import compare, noise
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
+@pytest.fixture
+def reported(make):
+    """Two rows or more of table 3, their errors made up, and the report."""
+
+    def run(errors, *arguments):
+        rows = dict.fromkeys(
+            n[0] if isinstance(n, tuple) else n for n in errors
+        )
+        reproduction = make(
+            "--experiment=capconv_design", "--epochs=1",
+            f"--rows={','.join(rows)}", *arguments,
+        )  # fmt: skip
+        reproduce.run(reproduction, FakeChild(errors))
+        return reproduction, reproduction.report.read_text()
+
+    return run
+
+
 def test_times_are_compared_per_image_relative_to_one_row(make):
     reproduction = make(
         "--experiment=table1", "--epochs=1", "--seeds=1", "--rows=a,c",
@@ -42,28 +60,19 @@ def test_steps_slower_than_planned_are_pointed_out(make):
     assert "3.0 processes wanted each core" in report
 
 
-def test_differences_within_the_noise_are_called_so(make):
+def test_differences_within_the_noise_are_called_so(reported):
     errors = {"1": 0.300, "2": 0.301, "3": 0.302, "4": 0.299}
-    reproduction = make(
-        "--experiment=capconv_design", "--epochs=1", "--rows=1,2,3,4",
-        "--seeds=1",
-    )  # fmt: skip
-    reproduce.run(reproduction, FakeChild(errors))
-    report = reproduction.report.read_text()
+    _, report = reported(errors, "--seeds=1")
     assert "All 6 differences between rows are within the noise" in report
     assert "say nothing about the order" in report
     assert "Only one seed" in report
     assert "Kendall" not in report
 
 
-def test_the_order_is_compared_pair_by_pair(make):
+def test_the_order_is_compared_pair_by_pair(reported):
     """Row 2 comes out worse than row 1; rows 3 and 4 cannot be told apart."""
     errors = {"1": 0.30, "2": 0.35, "3": 0.20, "4": 0.201}
-    reproduction = make(
-        "--experiment=capconv_design", "--epochs=1", "--rows=1,2,3,4",
-        "--seeds=2",
-    )  # fmt: skip
-    reproduce.run(reproduction, FakeChild(errors))
+    reproduction, report = reported(errors, "--seeds=2")
     found = compare(reproduction.outcomes(), "cifar10")
     paper = [9.83, 8.05, 9.11, 7.41]
     tau, p_value = stats.kendalltau(list(errors.values()), paper)
@@ -77,32 +86,25 @@ def test_the_order_is_compared_pair_by_pair(make):
         "reversed": {("1", "2"), ("3", "2")},
         "close": {("3", "4")},
     }
-    report = reproduction.report.read_text()
     assert "5 of 6, 3 in the paper's order, 2 the other way round" in report
     assert "(3 before 2, 1 before 2)" in report
     assert "Only one seed" not in report
 
 
-def test_the_spread_over_seeds_counts_as_noise(make):
+def test_the_spread_over_seeds_counts_as_noise(reported):
     errors = {("1", 0): 0.30, ("1", 1): 0.20, ("2", 0): 0.28, ("2", 1): 0.24}
-    reproduction = make(
-        "--experiment=capconv_design", "--epochs=1", "--rows=1,2", "--seeds=2"
-    )
-    reproduce.run(reproduction, FakeChild(errors))
+    reproduction, report = reported(errors, "--seeds=2")
     one, other = reproduction.outcomes()
     # Standard deviations 0.0707 and 0.0283, over two seeds each.
     assert noise(one, other) == pytest.approx(2 * (0.05**2 + 0.02**2) ** 0.5)
-    assert "25.00 ± 7.07" in reproduction.report.read_text()
+    assert "25.00 ± 7.07" in report
 
 
-def test_data_without_a_number_are_set_beside_the_paper_s_own(make):
-    reproduction = make(
-        "--experiment=capconv_design", "--epochs=1", "--rows=1,2",
-        "--seeds=1", "--dataset=svhn",
-    )  # fmt: skip
-    reproduce.run(reproduction, FakeChild({"1": 0.3, "2": 0.1}))
+def test_data_without_a_number_are_set_beside_the_paper_s_own(reported):
+    reproduction, report = reported(
+        {"1": 0.3, "2": 0.1}, "--seeds=1", "--dataset=svhn"
+    )
     assert reproduction.paper_data == "cifar10"
-    report = reproduction.report.read_text()
     assert "The paper has no numbers for these data; its order on CIFAR" in (
         report
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from encapnet_tf.agreement import agreement_units
+from tests.trainers.conftest import LEAST
 from trainers.runs.folder import RunFolder
 from trainers.training import checkpoints
 from trainers.training.finishing import finish_run
@@ -14,14 +15,7 @@ from trainers.training.step import learning_rate
 
 pytestmark = pytest.mark.slow
 
-WITH_UNIT = {
-    "stem": ((8, 1),),
-    "num_capsules": 2,
-    "type2_layers": (0,),
-    "strides": (2,),
-    "aide": "none",
-    "agreement": "one",
-}
+WITH_UNIT = LEAST | {"stem": ((8, 1),), "agreement": "one"}
 
 
 def train(recipe, data, folder=None, **options):
