@@ -55,7 +55,7 @@ def test_the_end_of_an_epoch_waits_for_no_thread(split):
     while iterators:
         began = time.monotonic()
         list(iterators.pop())
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 5
 
 
 def test_shards_of_full_batches_have_a_static_shape(split):
