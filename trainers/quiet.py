@@ -1,4 +1,4 @@
-"""Silence for libraries that write to stderr past every log level."""
+"""Silence for libraries that write to stderr whatever the log level."""
 
 import contextlib
 import os

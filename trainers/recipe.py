@@ -94,7 +94,9 @@ class Recipe:
     )
     clip_norm: float | None = _flag(None, "Clip the global gradient norm.")
     ema: float | None = _flag(
-        None, "Momentum of averaged weights, e.g. 0.99: they are what counts."
+        None,
+        "Momentum of averaged weights, e.g. 0.99; the averaged weights are "
+        "evaluated and saved.",
     )
     patience: int | None = _flag(
         None, "Stop after so many epochs without a better validation error."

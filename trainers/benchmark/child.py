@@ -1,4 +1,4 @@
-"""The process that measures one task of a benchmark, and then is gone.
+"""The process that measures one task of a benchmark, and then ends.
 
 So every network starts with the memory of a fresh process, and one that runs
 out of it takes nothing else along.

@@ -21,7 +21,7 @@ _CGROUPS = (
 
 
 class Memory(NamedTuple):
-    """Bytes to be had, and where."""
+    """Available bytes, and where."""
 
     free_bytes: int
     place: str

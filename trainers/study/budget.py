@@ -1,4 +1,4 @@
-"""How long a run is: by epochs, or by the time there is."""
+"""How long a run is: by epochs, or by the time available."""
 
 import math
 from dataclasses import dataclass
