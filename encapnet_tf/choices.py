@@ -35,3 +35,13 @@ SOFTMAX_OVER = ("lower", "higher")
 ROUTING_LOGITS = ("zero", "random", "learnable")
 
 AUGMENTATIONS = ("none", "mild", "strong")
+
+
+def mirrors(augmentation: str, flip: bool) -> bool:
+    """Whether training shows mirrored images: only then a test may.
+
+    Example:
+        >>> mirrors("strong", flip=True), mirrors("mild", flip=True)
+        (True, False)
+    """
+    return augmentation == "strong" and flip

@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 from encapnet_tf.checks import check_choice
-from encapnet_tf.choices import AUGMENTATIONS
+from encapnet_tf.choices import AUGMENTATIONS, mirrors
 from encapnet_tf.config import (
     NetworkConfig,
     variant_config,
@@ -102,9 +102,14 @@ class Recipe:
         None, "Stop after so many epochs without a better validation error."
     )
     multi_crop: bool | None = _flag(
-        None, "Test on five crops (ten with flips); default: if augmented."
+        None,
+        "Test on five crops too (ten where training mirrored); default: "
+        "if augmented.",
     )
-    flip: bool | None = _flag(None, "Mirror images; default: the data's own.")
+    flip: bool | None = _flag(
+        None, "Mirror images in strong augmentation, and in tests after it. "
+        "Default: where it is known to be safe; never for npz: and folder:.",
+    )  # fmt: skip
     dtype_policy: str = _flag("float32", ", ".join(POLICIES) + ".")
     init_from: str | None = _flag(
         None, "Start from the weights of this run; the classes may differ."
@@ -168,6 +173,21 @@ class Recipe:
             return self.loss
         lengths = self.network().scores == "lengths"
         return "margin" if lengths else "cross_entropy"
+
+    def mirrors(self, is_safe: bool) -> bool:
+        """Whether training shows mirrored images, so that tests may too.
+
+        Args:
+            is_safe: Whether a mirrored image is known to show its class.
+        """
+        flip = is_safe if self.flip is None else self.flip
+        return mirrors(self.augmentation, flip)
+
+    def tests_crops(self) -> bool:
+        """Whether the test looks at several crops, too."""
+        if self.multi_crop is None:
+            return self.augmentation != "none"
+        return self.multi_crop
 
     def save(self, path: pathlib.Path) -> None:
         """Writes the recipe as JSON."""

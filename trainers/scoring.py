@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from encapnet_tf.data import Split, batches, multi_crop
+from encapnet_tf.data import Split, batches, multi_crop, one_view
 
 _BATCH = 256
 # With this many classes the top-5 error says something.
@@ -43,22 +43,66 @@ def limited(split: Split, limit: int | None, seed: int) -> Split:
 
 
 def scores_and_labels(
-    model: keras.Model, split: Split, *, crops: bool = False, flip: bool = False
+    model: keras.Model,
+    split: Split,
+    *,
+    augmentation: str,
+    crops: bool = False,
+    mirrored: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the class scores `(N, M)` and the labels `(N,)` of a split.
 
     Args:
         model: From images in [0, 1] to class scores.
         split: The examples, in their stored order.
-        crops: Whether to take the mean score of five crops.
-        flip: Whether the crops are mirrored too (ten).
+        augmentation: What the model was trained with: it says which view of
+            an image counts.
+        crops: Whether to take the mean score of five crops instead.
+        mirrored: Whether the crops are mirrored too (ten).
     """
-    score = _scorer(model, crops, flip)
+    score = _scorer(model, augmentation, crops, mirrored)
     scores, labels = [], []
     for images, batch_labels in stored_batches(model, split):
         scores.append(score(images).numpy())
         labels.append(batch_labels.numpy())
     return np.concatenate(scores), np.concatenate(labels)
+
+
+def measure_test(
+    model: keras.Model,
+    split: Split,
+    *,
+    augmentation: str,
+    crops: bool,
+    mirrored: bool,
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """Tests a model by one view, which is what ships, and by crops beside it.
+
+    Args:
+        model: From images in [0, 1] to class scores.
+        split: The test examples.
+        augmentation: What the model was trained with.
+        crops: Whether to test by several crops too.
+        mirrored: Whether the crops are mirrored too.
+
+    Returns:
+        Scores and labels of the one view, and the errors as a run's files
+        name them.
+    """
+    scores, labels = scores_and_labels(model, split, augmentation=augmentation)
+    summary = summarise_test(scores, labels)
+    if crops:
+        several, _ = scores_and_labels(
+            model, split, augmentation=augmentation, crops=True,
+            mirrored=mirrored,
+        )  # fmt: skip
+        error = error_rate(several, labels)
+        summary |= {
+            "multi_crop_views": 10 if mirrored else 5,
+            "multi_crop_error": error,
+            "multi_crop_error_interval": interval(error, len(labels)),
+        }
+    return scores, labels, summary
 
 
 def stored_batches(model: keras.Model, split: Split) -> tf.data.Dataset:
@@ -69,7 +113,7 @@ def stored_batches(model: keras.Model, split: Split) -> tf.data.Dataset:
 
 # Tracing takes seconds, and training scores the same model every epoch.
 @functools.lru_cache(maxsize=2)
-def _scorer(model, crops, flip):
+def _scorer(model, augmentation, crops, mirrored):
     shape = model.input_shape[1:]
 
     @tf.function(
@@ -79,8 +123,8 @@ def _scorer(model, crops, flip):
     )
     def score(images):
         if not crops:
-            return model(images, training=False)
-        views = multi_crop(images, shape[:2], flip)
+            return model(one_view(images, augmentation), training=False)
+        views = multi_crop(images, shape[:2], mirrored)
         return tf.reduce_mean(
             tf.map_fn(lambda view: model(view, training=False), views,
                       fn_output_signature=tf.float32),
@@ -137,7 +181,7 @@ def standard_error(
 
 
 def summarise_test(scores: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
-    """Returns the errors as a run's files name them."""
+    """Returns the errors by one view as a run's files name them."""
     error = error_rate(scores, labels)
     summary = {
         "test_images": len(labels),
@@ -200,7 +244,7 @@ def worst_mistakes(
 def images_at(
     model: keras.Model, split: Split, places: np.ndarray
 ) -> np.ndarray:
-    """Returns the images at some places of a split, as the model sees them."""
+    """Returns the images at some places of a split, in the model's size."""
     found, start = {}, 0
     for images, _ in stored_batches(model, split):
         for place in places[(places >= start) & (places < start + _BATCH)]:

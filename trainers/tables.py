@@ -56,14 +56,20 @@ def markdown(rows: Sequence[Sequence[str]], sides: Iterable[str]) -> str:
 
 
 def error_sentence(summary: dict[str, Any]) -> str:
-    """Says what `evaluation.summarise_test` found."""
+    """Says what `scoring.measure_test` found, by one view first."""
     low, high = summary["test_error_interval"]
     top5 = summary.get("test_top5_error")
+    views = summary.get("multi_crop_views")
     return (
         f"test error {summary['test_error']:.2%} "
         f"(95% interval {low:.2%} to {high:.2%}, "
         f"{summary['test_images']:,} images)"
         + (f", top-5 error {top5:.2%}" if top5 is not None else "")
+        + (
+            f"; by the mean of {views} crops {summary['multi_crop_error']:.2%}"
+            if views
+            else ""
+        )
     )
 
 

@@ -13,8 +13,9 @@ if TYPE_CHECKING or not IS_LAZY:
     from encapnet_tf.data.dataset import Dataset, split_validation
     from encapnet_tf.data.loading import load
     from encapnet_tf.data.named import DataUnavailable
-    from encapnet_tf.data.pipeline import batches, multi_crop
+    from encapnet_tf.data.pipeline import batches
     from encapnet_tf.data.splits import Split
+    from encapnet_tf.data.views import multi_crop, one_view
 else:
     __getattr__ = on_demand(
         __name__,
@@ -24,7 +25,8 @@ else:
             "Split": "splits",
             "batches": "pipeline",
             "load": "loading",
-            "multi_crop": "pipeline",
+            "multi_crop": "views",
+            "one_view": "views",
             "split_validation": "dataset",
         },
     )
@@ -37,5 +39,6 @@ __all__ = [
     "batches",
     "load",
     "multi_crop",
+    "one_view",
     "split_validation",
 ]

@@ -9,6 +9,8 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from encapnet_tf.choices import mirrors
+
 NUM_DRAWS = 7  # row, column, flip, brightness, contrast, saturation, hue
 _FACTOR = 0.2  # paper, section 4: factors in [0.8, 1.2]
 _HUE = 0.2  # paper, section 4: hue shift, in turns of the colour circle
@@ -51,7 +53,7 @@ def augment(images, draws, size, *, augmentation: str, flip: bool):
     if augmentation == "none":
         return images
     strong = augmentation == "strong"
-    mirrored = draws[:, 2] < 0.5 if strong and flip else None
+    mirrored = draws[:, 2] < 0.5 if mirrors(augmentation, flip) else None
     images = random_crop(images, draws[:, 0], draws[:, 1], size, mirrored)
     return jitter_colours(images, draws[:, 3:7]) if strong else images
 

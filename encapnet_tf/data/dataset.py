@@ -15,10 +15,9 @@ class Dataset:
         test: Test examples.
         class_names: One name per label, in label order.
         image_shape: `(H, W, C)` a network should expect.
-        flip: Whether a mirrored image still shows its class: False for
-            digits, True for photographs. Own data flip unless all class names
-            are digits, or the file gives no names; use
-            `dataclasses.replace(dataset, flip=True)` where you know better.
+        flip: Whether a mirrored image is known to show its class still: True
+            for CIFAR's photographs, False for digits and for own data, of
+            which nothing is known.
     """
 
     name: str
@@ -26,22 +25,12 @@ class Dataset:
     test: Split
     class_names: tuple[str, ...]
     image_shape: tuple[int, int, int]
-    flip: bool
+    flip: bool = False
 
     @property
     def num_classes(self) -> int:
         """The number of classes."""
         return len(self.class_names)
-
-
-def names_allow_flip(class_names: tuple[str, ...]) -> bool:
-    """Whether images with these class names may be mirrored.
-
-    Example:
-        >>> names_allow_flip(("cat", "dog")), names_allow_flip(("0", "1"))
-        (True, False)
-    """
-    return not all(name.isdigit() for name in class_names)
 
 
 def split_validation(

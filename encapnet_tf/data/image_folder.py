@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from encapnet_tf.data import images as image_files
-from encapnet_tf.data.dataset import Dataset, names_allow_flip
+from encapnet_tf.data.dataset import Dataset
 from encapnet_tf.data.npz import divide_off_test
 from encapnet_tf.data.splits import ArraySplit, IndexedSplit, Split
 
@@ -48,8 +48,7 @@ def load_folder(path: str, *, image_size: int | None = None) -> Dataset:
     train, test = splits["train"], splits.get("test")
     if test is None:
         train, test = divide_off_test(train)
-    flip = names_allow_flip(names)
-    return Dataset(f"folder:{path}", train, test, names, (size, size, 3), flip)
+    return Dataset(f"folder:{path}", train, test, names, (size, size, 3))
 
 
 def _part_folders(root):

@@ -59,4 +59,4 @@ def _house_numbers(cache_dir, image_size):
         splits.append(ArraySplit(images, arrays[f"y_{part}"]))
     names = tuple("0123456789")
     shape = splits[0].image_shape
-    return Dataset("house_numbers", *splits, names, shape, flip=False)
+    return Dataset("house_numbers", *splits, names, shape)

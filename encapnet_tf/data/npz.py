@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 
 from encapnet_tf.data import images as image_files
-from encapnet_tf.data.dataset import Dataset, names_allow_flip
+from encapnet_tf.data.dataset import Dataset
 from encapnet_tf.data.splits import ArraySplit
 
 TEST_FRACTION = 0.15  # split off where the data bring no test part
@@ -50,9 +50,7 @@ def load_npz(
     else:
         train, test = divide_off_test(train)
     shape = parts["train"][0].shape[1:]
-    return Dataset(
-        f"npz:{path}", train, test, names, shape, names_allow_flip(names)
-    )
+    return Dataset(f"npz:{path}", train, test, names, shape)
 
 
 def divide_off_test(train):

@@ -92,34 +92,6 @@ def batches(
     return finished.prefetch(_PREFETCHED_BATCHES).with_options(_options())
 
 
-def multi_crop(images, size: int | tuple[int, int], flip: bool):
-    """Cuts the views a network is tested on: corners and centre.
-
-    Args:
-        images: float32 `(B, h, w, C)`, of any size.
-        size: Side, or `(H, W)`, of a view. Images are resized to 34 for 32
-            (156 for 128, 256 for 224) first.
-        flip: Whether to add the mirrored views: ten instead of five.
-
-    Returns:
-        float32 `(V, B, H, W, C)`, V = 5 or 10.
-
-    Example:
-        >>> multi_crop(np.zeros((2, 32, 32, 3), np.float32), 32, True).shape
-        TensorShape([10, 2, 32, 32, 3])
-    """
-    high, wide = (size, size) if isinstance(size, int) else size
-    whole = (augmenting.enlarged(high), augmenting.enlarged(wide))
-    images = tf.image.resize(tf.convert_to_tensor(images), whole)
-    below, beside = whole[0] - high, whole[1] - wide
-    corners = [(0, 0), (0, beside), (below, 0), (below, beside)]
-    corners.append((below // 2, beside // 2))
-    views = tf.stack(
-        [images[:, y : y + high, x : x + wide] for y, x in corners]
-    )
-    return tf.concat([views, views[..., ::-1, :]], axis=0) if flip else views
-
-
 def _draws(count, seed, epoch):
     """Random numbers for every place in an epoch's order."""
     generator = np.random.default_rng([seed, epoch, 1])

@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 
 from encapnet_tf import strip_agreement
+from encapnet_tf.data import one_view
 from export.graph.freezing import Inference
 from trainers.evaluate.capsules import class_capsules
 from trainers.runs.finished import Run
@@ -11,6 +12,8 @@ from trainers.runs.finished import Run
 
 def inference(run: Run) -> Inference:
     """Returns the network of a run without its training branch.
+
+    It looks at the same view of an image as the run's tests did.
 
     Args:
         run: A finished run.
@@ -21,17 +24,22 @@ def inference(run: Run) -> Inference:
         network has them, the class "capsules" `(B, M, D)`.
     """
     model = _in_float32(run)
+    augmentation = run.recipe.augmentation
     if run.scores == "logits":
         plain = strip_agreement(model)
-        return lambda images: {
-            "scores": tf.nn.softmax(plain(images, training=False))
-        }
+
+        def infer_scores(images):
+            view = one_view(images, augmentation)
+            return {"scores": tf.nn.softmax(plain(view, training=False))}
+
+        return infer_scores
     both = strip_agreement(
         keras.Model(model.inputs, [model.output, class_capsules(model)])
     )
 
     def infer(images):
-        scores, capsules = both(images, training=False)
+        view = one_view(images, augmentation)
+        scores, capsules = both(view, training=False)
         return {"scores": scores, "capsules": capsules}
 
     return infer

@@ -54,20 +54,24 @@ def model_card(run: Run, samples: Samples, formats: list[WrittenFormat]) -> str:
 def _summary(run):
     height, width, channels = run.model.input_shape[1:]
     cost = step_cost(run.model, batch_size=1)
-    crops = (
-        "the mean score of several crops"
-        if run.summary.get("multi_crop")
-        else "one view of each image"
-    )
-    sentence = error_sentence(run.summary)
     return "\n".join(
         (
             f"- classes: {len(run.class_names)} (`labels.txt`)",
             f"- images: {height}×{width}×{channels}",
             f"- parameters: {count_parameters(run.model).inference:,}",
             f"- multiply-adds an image: {cost.inference_multiply_adds:,}",
-            f"- after training: {sentence}, by {crops}",
+            f"- after training: {error_sentence(run.summary)}",
+            f"- an image is looked at {_view(run.recipe.augmentation)}",
         )
+    )
+
+
+def _view(augmentation):
+    if augmentation == "none":
+        return "whole"
+    return (
+        "once: the centre of the enlarged image, as training showed crops "
+        "(the files do that themselves)"
     )
 
 

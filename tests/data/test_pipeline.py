@@ -170,25 +170,3 @@ def test_grey_images_become_rgb_where_asked_and_sizes_are_fitted():
 def test_wrong_arguments_are_refused(split, options, message):
     with pytest.raises(ValueError, match=message):
         collect(split, **options)
-
-
-def test_views_are_corners_and_centre_of_the_enlarged_image():
-    images = np.random.default_rng(0).random((2, 32, 32, 3), np.float32)
-    whole = tf.image.resize(images, (34, 34)).numpy()
-    views = pipeline.multi_crop(images, 32, flip=True)
-    assert views.shape == (10, 2, 32, 32, 3)
-    corners = [(0, 0), (0, 2), (2, 0), (2, 2), (1, 1)]
-    for view, mirrored, (y, x) in zip(
-        views[:5], views[5:], corners, strict=True
-    ):
-        np.testing.assert_array_equal(view, whole[:, y : y + 32, x : x + 32])
-        np.testing.assert_array_equal(mirrored, view[:, :, ::-1])
-    assert pipeline.multi_crop(images, (32, 32), flip=False).shape[0] == 5
-
-
-def test_views_follow_an_unknown_batch_size():
-    @tf.function(input_signature=[tf.TensorSpec([None, 32, 32, 3])])
-    def crop(images):
-        return pipeline.multi_crop(images, 32, flip=True)
-
-    assert crop(tf.zeros((3, 32, 32, 3))).shape == (10, 3, 32, 32, 3)

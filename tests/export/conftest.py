@@ -11,7 +11,7 @@ from tests.trainers.conftest import LEAST, npz_path  # noqa: F401, a fixture
 from trainers.recipe import make_recipe
 from trainers.runs.finished import Run
 from trainers.runs.folder import RunFolder
-from trainers.scoring import scores_and_labels, summarise_test
+from trainers.scoring import measure_test
 from trainers.training.loop import Loop
 
 NAMES = ("sky", "street/road", "sea")
@@ -49,10 +49,12 @@ def trained(tmp_path_factory, npz_path):  # noqa: F811
     folder.path.mkdir(parents=True)
     recipe.save(folder.config)
     loop.model.save(folder.model)
-    scores = scores_and_labels(loop.model, data.test)
-    summary = summarise_test(*scores) | {
+    _, _, errors = measure_test(
+        loop.model, data.test, augmentation=recipe.augmentation, crops=True,
+        mirrored=False,
+    )  # fmt: skip
+    summary = errors | {
         "class_names": list(data.class_names),
-        "multi_crop": False,
         "epochs": 3,
         "train_seconds": 1.0,
         "versions": {"keras": keras.__version__},

@@ -20,6 +20,7 @@ from export.version.parity import check_parity, scores_of
 from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
 from trainers.runs.folder import RunFolder
+from trainers.scoring import error_rate
 
 FILES = ("saved_model.pb", "model.tflite", "model_float16.tflite",
          "model_int8.tflite")  # fmt: skip
@@ -68,6 +69,31 @@ def test_every_format_answers_as_the_run_does(exported, trained, test_images):
         path = path if name == FILES[0] else path / name
         found = scores_of(open_model(path), images)
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+def test_the_error_that_fit_reports_first_is_that_of_every_format(
+    exported, trained, test_images
+):
+    images, labels = test_images
+    summary = json.loads(trained.summary.read_text())
+    assert summary["test_images"] == len(labels)
+    assert read_recipe(trained.config)["augmentation"] == "mild"
+    for name in FILES[:3]:
+        path = exported.folder / (name if name.endswith("tflite") else "")
+        found = error_rate(scores_of(open_model(path), images), labels)
+        assert found == summary["test_error"]
+
+
+def test_the_exported_graph_looks_at_the_centre_of_the_enlarged_image(
+    exported, trained, test_images
+):
+    images, _ = test_images
+    model = load_run(trained.path).model
+    centre = tf.image.resize(images / 255, (34, 34))[:, 1:33, 1:33]
+    found = scores_of(open_model(exported.folder), images)
+    np.testing.assert_allclose(found, model(centre), rtol=0, atol=1e-5)
+    whole = model(images / 255).numpy()
+    assert np.abs(found - whole).max() > 1e-3
 
 
 def test_nothing_of_the_training_branch_is_exported(exported, trained):

@@ -39,8 +39,8 @@ def define_flags() -> None:
     flags.DEFINE_string("dataset", None, "Test on these data, not the run's.")
     flags.DEFINE_string("data_dir", None, "Folder with NAME.npz or tfds data.")
     flags.DEFINE_bool(
-        "multi_crop", None, "Mean score of five crops (ten with flips); "
-        "default: as the run was tested after training.",
+        "multi_crop", None, "Test on five crops too (ten where training "
+        "mirrored); default: as the run was tested after training.",
     )  # fmt: skip
     flags.DEFINE_bool(
         "robustness", False, "Also rotate, scale, shift and attack the images."
@@ -94,7 +94,7 @@ def evaluate(
     split = scoring.limited(data.test, limit_test, seed)
     crops = multi_crop
     if crops is None:
-        crops = bool(run.summary.get("multi_crop"))
+        crops = run.recipe.tests_crops()
     folder = run.folder.path / "evaluation"
     _test(runs, data, split, crops, folder)
     if robustness:
@@ -147,18 +147,20 @@ def _test(runs, data, split, crops, folder):
     """Errors, classes, mistakes and capsules: prints, writes and draws."""
     run = next(iter(runs.values()))
     tests = {
-        name: scoring.scores_and_labels(
-            each.model, split, crops=crops, flip=_flip(each, data)
+        name: scoring.measure_test(
+            each.model,
+            split,
+            augmentation=each.recipe.augmentation,
+            crops=crops,
+            mirrored=each.recipe.mirrors(data.flip),
         )
         for name, each in runs.items()
     }
-    errors = {
-        name: scoring.summarise_test(*test) for name, test in tests.items()
-    }
-    print(f"{data.name}, {_views(crops, _flip(run, data))} per image:")
+    errors = {name: found for name, (_, _, found) in tests.items()}
+    print(f"{data.name}, one view per image, as it is exported:")
     for name, found in errors.items():
         print(f"  {name}: {error_sentence(found)}")
-    scores, labels = tests[next(iter(tests))]
+    scores, labels, _ = tests[next(iter(tests))]
     matrix = scoring.confusion_matrix(scores, labels)
     classes = scoring.class_errors(matrix, data.class_names)
     print(class_table(classes))
@@ -168,7 +170,6 @@ def _test(runs, data, split, crops, folder):
     summary = {
         "variant": run.recipe.variant,
         "dataset": data.name,
-        "multi_crop": crops,
         "seed": run.recipe.seed,
         "runs": errors,
     }
@@ -177,14 +178,6 @@ def _test(runs, data, split, crops, folder):
     plots.confusion(matrix, data.class_names, folder / "confusion.png")
     _draw_mistakes(run, split, scores, labels, folder / "mistakes.png")
     _draw_capsules(run, split, folder / "capsules.png")
-
-
-def _flip(run, data):
-    return data.flip if run.recipe.flip is None else run.recipe.flip
-
-
-def _views(crops, flip):
-    return f"{10 if flip else 5} crops" if crops else "one view"
 
 
 def _draw_mistakes(run, split, scores, labels, path):
@@ -207,7 +200,7 @@ def _draw_capsules(run, split, path):
     if run.scores == "logits":
         print(f"No capsules.png: {run.recipe.variant} has no class capsules.")
         return
-    statistics = capsule_statistics(run.model, split)
+    statistics = capsule_statistics(run.model, split, run.recipe.augmentation)
     draw_capsules(statistics, run.class_names, path)
 
 
@@ -221,7 +214,13 @@ def _disturb(runs, split, folder):
     )
     seed = next(iter(runs.values())).recipe.seed
     measured = {
-        name: measure_robustness(run.model, split, seed, _progress(name, count))
+        name: measure_robustness(
+            run.model,
+            split,
+            run.recipe.augmentation,
+            seed,
+            _progress(name, count),
+        )
         for name, run in runs.items()
     }
     print(robustness_table(measured))

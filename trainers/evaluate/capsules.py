@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from encapnet_tf.data import Split
+from encapnet_tf.data import Split, one_view
 from trainers.scoring import stored_batches
 
 
@@ -30,7 +30,9 @@ def class_capsules(model: keras.Model) -> keras.KerasTensor:
     return output[0] if isinstance(output, (tuple, list)) else output
 
 
-def capsule_statistics(model: keras.Model, split: Split) -> CapsuleStatistics:
+def capsule_statistics(
+    model: keras.Model, split: Split, augmentation: str
+) -> CapsuleStatistics:
     """Measures what the class capsules of a model do on a split.
 
     The score of a class is the length of its capsule, so that setting an
@@ -39,7 +41,8 @@ def capsule_statistics(model: keras.Model, split: Split) -> CapsuleStatistics:
     output = class_capsules(model)
     reader = keras.Model(model.inputs, output)
     read = tf.function(
-        lambda images: reader(images, training=False), reduce_retracing=True
+        lambda images: reader(one_view(images, augmentation), training=False),
+        reduce_retracing=True,
     )
     num_classes, dim = output.shape[1:]
     length_sums, shown = np.zeros((num_classes, num_classes)), []

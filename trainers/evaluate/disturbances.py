@@ -9,7 +9,8 @@ That is one loss for all networks, so that they can be compared, and unlike
 the margin loss it never falls silent on a sample that is far on the right
 side. FGSM makes one step as large as the ball. PGD starts at a point drawn
 from the ball and makes ten steps of a quarter of the strength, each put back
-into the ball. Both see the gradient of the network as it is deployed.
+into the ball. Both see the gradient of the network as it is deployed, the
+choice of the view included.
 """
 
 import math
@@ -17,6 +18,8 @@ import math
 import keras
 import numpy as np
 import tensorflow as tf
+
+from encapnet_tf.data import one_view
 
 PGD_STEPS = 10
 # Madry et al. (2018): so the steps can cross the ball and come back.
@@ -28,14 +31,16 @@ class Adversary:
 
     Args:
         model: From images in [0, 1] to class scores.
+        augmentation: What it was trained with: it says which view counts.
     """
 
-    def __init__(self, model: keras.Model):
+    def __init__(self, model: keras.Model, augmentation: str = "none"):
         images = tf.TensorSpec((None, *model.input_shape[1:]), tf.float32)
         labels = tf.TensorSpec((None,), tf.int32)
 
         def scores(images):
-            return tf.cast(model(images, training=False), tf.float32)
+            view = one_view(images, augmentation)
+            return tf.cast(model(view, training=False), tf.float32)
 
         @tf.function(input_signature=[images, labels], jit_compile=False)
         def losses(images, labels):

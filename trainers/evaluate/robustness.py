@@ -48,6 +48,7 @@ class Measurement(NamedTuple):
 def measure_robustness(
     model: keras.Model,
     split: Split,
+    augmentation: str,
     seed: int = 0,
     report: Callable[[int], None] = lambda done: None,
 ) -> list[Measurement]:
@@ -56,13 +57,14 @@ def measure_robustness(
     Args:
         model: From images in [0, 1] to class scores.
         split: The examples.
+        augmentation: What the model was trained with.
         seed: Seed of the random starts of PGD.
         report: Called with the number of images done.
 
     Returns:
         One measurement per disturbance and strength.
     """
-    adversary = Adversary(model)
+    adversary = Adversary(model, augmentation)
     wrong, views = collections.Counter(), collections.Counter()
     done = 0
     for number, (images, labels) in enumerate(stored_batches(model, split)):

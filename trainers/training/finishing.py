@@ -6,7 +6,7 @@ from trainers.cost.step_cost import count_parameters
 from trainers.files import written_atomically
 from trainers.runs.finished import versions
 from trainers.runs.folder import RunFolder
-from trainers.scoring import scores_and_labels, summarise_test
+from trainers.scoring import measure_test
 from trainers.training.loop import Loop
 
 
@@ -31,17 +31,17 @@ def finish_run(loop: Loop, folder: RunFolder) -> dict[str, Any]:
 
 def _summarise(loop, model):
     recipe, dataset = loop.recipe, loop.dataset
-    crops = recipe.multi_crop
-    if crops is None:
-        crops = recipe.augmentation != "none"
-    scores, labels = scores_and_labels(
-        model, loop.test, crops=crops, flip=loop.flip
+    _, _, errors = measure_test(
+        model,
+        loop.test,
+        augmentation=recipe.augmentation,
+        crops=recipe.tests_crops(),
+        mirrored=recipe.mirrors(dataset.flip),
     )
     seconds = sum(row["seconds"] for row in loop.state.history)
     images = loop.steps * recipe.batch_size * loop.state.epoch
     parameters = count_parameters(model)
-    return summarise_test(scores, labels) | {
-        "multi_crop": crops,
+    return errors | {
         "validation_error": loop.validation_error,
         "epochs": loop.state.epoch,
         "images_seen": images,

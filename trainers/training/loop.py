@@ -197,7 +197,7 @@ class Loop:
                 training=True,
                 image_shape=self.model.input_shape[1:],
                 augmentation=recipe.augmentation,
-                flip=self.flip,
+                flip=recipe.mirrors(self.dataset.flip),
                 seed=recipe.seed,
                 epoch=state.epoch,
                 start_step=state.step,
@@ -207,13 +207,6 @@ class Loop:
             ).take(self.steps - state.step)
 
         return distribute(self.strategy, shard)
-
-    @property
-    def flip(self) -> bool:
-        """Whether images may be mirrored."""
-        return (
-            self.dataset.flip if self.recipe.flip is None else self.recipe.flip
-        )
 
     @property
     def validation_error(self) -> float:
@@ -288,7 +281,11 @@ class Loop:
     def _validate(self, began):
         state = self.state
         with self.final_weights():
-            scores, labels = scores_and_labels(self.model, self.validation)
+            scores, labels = scores_and_labels(
+                self.model,
+                self.validation,
+                augmentation=self.recipe.augmentation,
+            )
             self._note_best(error_rate(scores, labels))
         rate = learning_rate(self.optimizer)
         self._count_time(began)

@@ -9,8 +9,10 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from encapnet_tf import create_model
+from encapnet_tf.data import one_view
 from tests.trainers.conftest import LEAST
 from trainers import scoring
 from trainers.evaluate import __main__ as program
@@ -34,7 +36,7 @@ def save_run(path, recipe, class_names=("0", "1", "2")):
         recipe.variant, num_classes=len(class_names), **recipe.override
     )
     model.save(folder.model)
-    summary = {"class_names": list(class_names), "multi_crop": False}
+    summary = {"class_names": list(class_names)}
     folder.write_json(folder.summary, summary)
     return folder
 
@@ -137,8 +139,9 @@ def test_capsule_statistics_match_a_loop(folder, stripes):
     model = load_run(folder.path).model
     images, labels = next(iter(scoring.stored_batches(model, stripes.test)))
     layer = model.get_layer("class_capsules")
-    capsules = keras.Model(model.inputs, layer.output)(images).numpy()
-    found = capsule_statistics(model, stripes.test)
+    reader = keras.Model(model.inputs, layer.output)
+    capsules = reader(one_view(images, "mild")).numpy()
+    found = capsule_statistics(model, stripes.test, "mild")
     lengths = np.linalg.norm(capsules, axis=-1)
     winners = lengths.argmax(axis=-1)
     for label in range(3):
@@ -192,15 +195,51 @@ def test_files_agree_with_each_other_and_with_the_scores(folder, stripes):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_multi_crop_is_the_run_s_own_unless_asked_otherwise(folder, capsys):
+def test_one_view_comes_first_and_crops_beside_it(folder, stripes, capsys):
     evaluate(folder.path)
-    assert "one view per image" in capsys.readouterr().out
-    evaluate(folder.path, multi_crop=True)
-    assert "5 crops per image" in capsys.readouterr().out
-    summary = json.loads(folder.summary.read_text()) | {"multi_crop": True}
-    folder.write_json(folder.summary, summary)
-    evaluate(folder.path)
-    assert "5 crops per image" in capsys.readouterr().out
+    assert "by the mean of 5 crops" in capsys.readouterr().out
+    file = folder.path / "evaluation" / "evaluation.json"
+    found = json.loads(file.read_text())["runs"]["run"]
+    model = load_run(folder.path).model
+    for crops, name in ((False, "test_error"), (True, "multi_crop_error")):
+        expected = scoring.error_rate(
+            *scoring.scores_and_labels(
+                model, stripes.test, augmentation="mild", crops=crops
+            )
+        )
+        assert found[name] == expected
+    assert found["multi_crop_views"] == 5
+    evaluate(folder.path, multi_crop=False)
+    assert "crops" not in capsys.readouterr().out
+
+
+def test_one_view_is_the_centre_crop_after_training_on_crops(folder, stripes):
+    model = load_run(folder.path).model
+    images, _ = next(iter(scoring.stored_batches(model, stripes.test)))
+    centre = tf.image.resize(images, (34, 34))[:, 1:33, 1:33]
+    for augmentation, seen in (("none", images), ("strong", centre)):
+        scores, _ = scoring.scores_and_labels(
+            model, stripes.test, augmentation=augmentation
+        )
+        np.testing.assert_allclose(scores, model(seen), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("augmentation", "flip", "data", "mirrored"),
+    [
+        ("mild", None, True, False),
+        ("mild", True, True, False),
+        ("strong", None, False, False),
+        ("strong", None, True, True),
+        ("strong", False, True, False),
+        ("strong", True, False, True),
+    ],
+)
+def test_tests_mirror_only_what_training_mirrored(
+    recipe, augmentation, flip, data, mirrored
+):
+    made = recipe(augmentation=augmentation, flip=flip)
+    assert made.mirrors(data) == mirrored
 
 
 def test_networks_without_capsules_say_so(tmp_path, recipe, capsys):
