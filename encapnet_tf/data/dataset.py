@@ -18,6 +18,9 @@ class Dataset:
         flip: Whether a mirrored image is known to show its class still: True
             for CIFAR's photographs, False for digits and for own data, of
             which nothing is known.
+        validation: Examples to select on, where the data bring some.
+        fitting: How the images were fitted to `image_shape`, in words; "" if
+            they are as they were.
     """
 
     name: str
@@ -26,6 +29,8 @@ class Dataset:
     class_names: tuple[str, ...]
     image_shape: tuple[int, int, int]
     flip: bool = False
+    validation: Split | None = None
+    fitting: str = ""
 
     @property
     def num_classes(self) -> int:

@@ -78,15 +78,14 @@ def fit(image: Image.Image, size: Size) -> Image.Image:
     return resized.crop((left, top, left + width, top + height))
 
 
-def fit_array(images: np.ndarray, size: int) -> np.ndarray:
-    """Fits every image of a uint8 array `(N, H, W, C)` to a square."""
-    if images.shape[1:3] == (size, size):
+def fit_array(images: np.ndarray, size: Size) -> np.ndarray:
+    """Fits every image of a uint8 array `(N, H, W, C)` to a size."""
+    size = (size, size) if isinstance(size, int) else size
+    if images.shape[1:3] == size:
         return images
     channels = images.shape[-1]
-    fitted = np.empty((len(images), size, size, channels), np.uint8)
+    fitted = np.empty((len(images), *size, channels), np.uint8)
     for index, image in enumerate(images):
         picture = Image.fromarray(image[..., 0] if channels == 1 else image)
-        fitted[index] = np.asarray(fit(picture, size)).reshape(
-            size, size, channels
-        )
+        fitted[index] = np.asarray(fit(picture, size)).reshape(*size, channels)
     return fitted

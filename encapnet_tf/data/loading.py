@@ -5,6 +5,7 @@ from encapnet_tf.data.catalogue import DATASETS, SOURCES
 from encapnet_tf.data.dataset import Dataset
 from encapnet_tf.data.house_numbers import load_house_numbers
 from encapnet_tf.data.images import fit_array
+from encapnet_tf.data.sizes import ImageSize, height_and_width
 from encapnet_tf.data.splits import ArraySplit
 
 
@@ -12,7 +13,7 @@ def load(
     dataset: str,
     data_dir: str | None = None,
     *,
-    image_size: int | None = None,
+    image_size: ImageSize | None = None,
 ) -> Dataset:
     """Loads a data set.
 
@@ -21,8 +22,9 @@ def load(
             own.
         data_dir: Folder of data sets known by name: `NAME.npz` or what tfds
             stored. For `house_numbers`, the folder of its cache.
-        image_size: Side of the square the images are fitted to. Default: as
-            they are; 32 for folders; 128 for `imagenet2012`.
+        image_size: What the images are fitted to: the side of a square, or
+            height and width, as (96, 64) or "96x64". Default: as they are;
+            32 for folders; 128 for `imagenet2012`.
 
     Returns:
         The data set.
@@ -30,11 +32,7 @@ def load(
     Raises:
         ValueError: The data are not as expected, or not to be had.
     """
-    if image_size is not None and image_size < 1:
-        raise ValueError(
-            "`image_size` must be a positive number of pixels. "
-            f"Received: image_size={image_size}."
-        )
+    image_size = height_and_width(image_size)
     kind, colon, path = dataset.partition(":")
     if colon and kind in ("npz", "folder") and path:
         own = npz.load_npz if kind == "npz" else image_folder.load_folder

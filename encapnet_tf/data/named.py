@@ -8,6 +8,7 @@ from encapnet_tf.data import network, tfds_source
 from encapnet_tf.data.catalogue import SOURCES
 from encapnet_tf.data.dataset import Dataset
 from encapnet_tf.data.npz import load_npz
+from encapnet_tf.data.sizes import ImageSize, height_and_width
 
 
 class DataUnavailable(ValueError):
@@ -15,7 +16,10 @@ class DataUnavailable(ValueError):
 
 
 def load_named(
-    name: str, data_dir: str | None = None, *, image_size: int | None = None
+    name: str,
+    data_dir: str | None = None,
+    *,
+    image_size: ImageSize | None = None,
 ) -> Dataset:
     """Loads a data set from an .npz file, a prepared tfds folder or the net.
 
@@ -24,13 +28,14 @@ def load_named(
         data_dir: Folder with `NAME.npz`, or the one tfds stores into.
             Default: the environment variable `TFDS_DATA_DIR`, else
             `~/tensorflow_datasets`.
-        image_size: Side of the square images are fitted to; default: as they
-            are, and 128 for streamed data.
+        image_size: What the images are fitted to; default: as they are, and
+            128 for streamed data.
 
     Raises:
         DataUnavailable: Nothing there and no download possible.
     """
     source = SOURCES[name]
+    image_size = height_and_width(image_size)
     folder = _data_folder(data_dir)
     file = folder / f"{name}.npz"
     if file.is_file():
@@ -88,10 +93,10 @@ def _from_tfds(name, builder, image_size):
     source = SOURCES[name]
     names = source.class_names or tuple(builder.info.features["label"].names)
     if source.stream_size is not None:
-        side = image_size or source.stream_size
+        size = image_size or height_and_width(source.stream_size)
         train = tfds_source.StreamSplit(builder, "train")
         test = tfds_source.StreamSplit(builder, source.test_part)
-        shape = (side, side, 3)
+        shape = (*size, 3)
     else:
         train = tfds_source.array_split(builder, "train", image_size)
         test = tfds_source.array_split(builder, source.test_part, image_size)

@@ -7,6 +7,8 @@ import numpy as np
 
 from encapnet_tf.data import images as image_files
 from encapnet_tf.data.dataset import Dataset
+from encapnet_tf.data.labels import number_classes
+from encapnet_tf.data.sizes import ImageSize, fitting, height_and_width
 from encapnet_tf.data.splits import ArraySplit
 
 TEST_FRACTION = 0.15  # split off where the data bring no test part
@@ -19,38 +21,51 @@ _MAKE_ONE = (
 def load_npz(
     path: str,
     *,
-    image_size: int | None = None,
+    image_size: ImageSize | None = None,
     num_classes: int | None = None,
 ) -> Dataset:
-    """Loads uint8 images and integer labels from one file.
+    """Loads images and labels from one file.
 
     Args:
         path: The file. It holds `x_train` `(N, H, W, C)` or greyscale
-            `(N, H, W)`, `y_train` `(N,)`, optionally `x_test` and `y_test`
-            (without them a stratified 15% of the training part becomes the
-            test part, always the same) and optionally `class_names`.
-        image_size: Side of the square the images are fitted to; default: as
-            they are.
+            `(N, H, W)`, whole numbers from 0 to 255 or floats in [0, 1], and
+            `y_train` `(N,)`, integers or words; optionally `x_val` and
+            `y_val`, `x_test` and `y_test` (without these a stratified 15% of
+            the training part becomes the test part, always the same) and
+            optionally `class_names`.
+        image_size: What the images are fitted to; default: as they are.
         num_classes: How many classes there are, if known beforehand.
 
     Returns:
         The data set, in memory.
     """
     arrays = _read(pathlib.Path(path).expanduser())
-    parts = {part: _part(path, arrays, part) for part in _parts(path, arrays)}
-    names = _class_names(path, arrays, parts, num_classes)
-    if image_size is not None:
-        parts = {
-            part: (image_files.fit_array(images, image_size), labels)
-            for part, (images, labels) in parts.items()
-        }
-    train = ArraySplit(*parts["train"])
-    if "test" in parts:
-        test = ArraySplit(*parts["test"])
-    else:
+    parts = _parts(path, arrays)
+    images = {part: _images(path, arrays, part) for part in parts}
+    labels = {part: _labels(path, arrays, part) for part in parts}
+    _check_same_shape(path, images)
+    given = np.ravel(arrays.get("class_names", ()))
+    labels, names = number_classes(
+        path, labels, tuple(_text(name) for name in given), num_classes
+    )
+    original = images["train"].shape[1:3]
+    size = height_and_width(image_size) or original
+    splits = {
+        part: ArraySplit(image_files.fit_array(images[part], size), own)
+        for part, own in labels.items()
+    }
+    train, test = splits["train"], splits.get("test")
+    if test is None:
         train, test = divide_off_test(train)
-    shape = parts["train"][0].shape[1:]
-    return Dataset(f"npz:{path}", train, test, names, shape)
+    return Dataset(
+        f"npz:{path}",
+        train,
+        test,
+        names,
+        splits["train"].image_shape,
+        validation=splits.get("val"),
+        fitting=fitting([original], size),
+    )
 
 
 def divide_off_test(train):
@@ -89,47 +104,25 @@ def _read(path):
 
 
 def _parts(path, arrays):
-    has_test = "x_test" in arrays or "y_test" in arrays
-    parts = ("train", "test") if has_test else ("train",)
+    parts = [
+        part
+        for part in ("train", "val", "test")
+        if part == "train" or f"x_{part}" in arrays or f"y_{part}" in arrays
+    ]
     wanted = [f"{axis}_{part}" for part in parts for axis in "xy"]
     missing = [key for key in wanted if key not in arrays]
     if missing:
         raise ValueError(
             f"{path} must hold x_train and y_train, and x_test and y_test "
-            f"together or not at all. Received: keys {sorted(arrays)}, without "
-            f"{', '.join(missing)}. {_MAKE_ONE}"
+            "(or x_val and y_val) together or not at all. Received: keys "
+            f"{sorted(arrays)}, without {', '.join(missing)}. {_MAKE_ONE}"
         )
     return parts
 
 
-def _part(path, arrays, part):
-    images, labels = arrays[f"x_{part}"], arrays[f"y_{part}"]
-    _check_images(path, f"x_{part}", images)
-    if images.ndim == 3:
-        images = images[..., None]
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(
-            f"y_{part} must be integer labels of shape (N,). Received: "
-            f"{labels.dtype} of shape {labels.shape} in {path}. Convert them, "
-            "one-hot labels with y.argmax(-1)."
-        )
-    if len(images) != len(labels):
-        raise ValueError(
-            f"x_{part} and y_{part} must have the same length. Received: "
-            f"{len(images)} images and {len(labels)} labels in {path}."
-        )
-    return images, labels
-
-
-def _check_images(path, key, images):
-    if images.dtype != np.uint8:
-        raise ValueError(
-            f"{key} must be uint8, 0 to 255. Received: {images.dtype} in "
-            f"{path}. Convert it, values in [0, 1] with "
-            "(255 * x).round().astype('uint8')."
-        )
+def _images(path, arrays, part):
+    key = f"x_{part}"
+    images = arrays[key]
     grey = images.ndim == 3
     if not grey and (images.ndim != 4 or images.shape[-1] not in (1, 3)):
         raise ValueError(
@@ -141,41 +134,61 @@ def _check_images(path, key, images):
         raise ValueError(
             f"{key} must hold images. Received: shape {images.shape} in {path}."
         )
+    pixels = _pixels(path, key, images)
+    return pixels[..., None] if grey else pixels
 
 
-def _class_names(path, arrays, parts, num_classes):
-    """Checks all labels and names the classes."""
-    shapes = {images.shape[1:] for images, _ in parts.values()}
-    if len(shapes) > 1:
+def _pixels(path, key, images):
+    """Brings whole numbers from 0 to 255, or floats in [0, 1], to uint8."""
+    if images.dtype == np.uint8:
+        return images
+    kind = images.dtype.kind
+    top = {"f": 1, "b": 1, "i": 255, "u": 255}.get(kind)
+    if top is None:
+        least = most = None
+    else:
+        least, most = images.min(), images.max()
+        # A NaN compares false.
+        if least >= 0 and most <= top:
+            scaled = images * np.float32(255) if top == 1 else images
+            return np.round(scaled).astype(np.uint8)
+    raise ValueError(
+        f"{key} must be whole numbers from 0 to 255, or floats in [0, 1]. "
+        f"Received: {images.dtype} from {least} to {most} in {path}. Convert "
+        "floats from 0 to 255 with x.round().astype('uint8'), and bring others "
+        "to [0, 1] first."
+    )
+
+
+def _labels(path, arrays, part):
+    labels = arrays[f"y_{part}"]
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or labels.dtype.kind not in "iuSU":
         raise ValueError(
-            "Training and test images must have the same shape. Received: "
-            f"{sorted(shapes)} in {path}."
+            f"y_{part} must be integers or words of shape (N,). Received: "
+            f"{labels.dtype} of shape {labels.shape} in {path}. Convert them, "
+            "one-hot labels with y.argmax(-1), floats with y.astype(int)."
         )
-    names = tuple(str(name) for name in np.ravel(arrays.get("class_names", ())))
-    labels = parts["train"][1]
-    expected = num_classes or len(names) or int(labels.max()) + 1
-    for part, (_, values) in parts.items():
-        if values.min() < 0 or values.max() >= expected:
-            raise ValueError(
-                f"y_{part} must lie between 0 and {expected - 1}. Received: "
-                f"labels from {values.min()} to {values.max()} in {path}. "
-                "Renumber the classes from 0."
-            )
-    _check_every_class(path, labels, expected, known=num_classes is not None)
-    return names or tuple(str(label) for label in range(expected))
-
-
-def _check_every_class(path, labels, expected, known):
-    present = np.unique(labels)
-    if len(present) < 2:
+    count = len(arrays[f"x_{part}"])
+    if count != len(labels):
         raise ValueError(
-            "At least two classes are needed. Received: only class "
-            f"{present[0]} in y_train of {path}."
+            f"x_{part} and y_{part} must have the same length. Received: "
+            f"{count} images and {len(labels)} labels in {path}."
         )
-    if len(present) < expected and not known:
-        first = np.arange(len(present) + 10)
-        missing = np.setdiff1d(first[first < expected], present).tolist()
+    if labels.dtype.kind == "S":
+        return np.array([_text(label) for label in labels])
+    return labels
+
+
+def _text(word):
+    return word.decode() if isinstance(word, bytes) else str(word)
+
+
+def _check_same_shape(path, images):
+    shapes = {part: own.shape[1:] for part, own in images.items()}
+    if len(set(shapes.values())) > 1:
         raise ValueError(
-            "Every class from 0 up must have training images. Received: none "
-            f"for {missing} in {path}. Renumber the classes without gaps."
+            "The images of all parts must have the same shape. Received: "
+            f"{shapes} in {path}."
         )

@@ -55,6 +55,10 @@ class Split(abc.ABC):
     def divide(self, count: int, seed: int = 0) -> tuple["Split", "Split"]:
         """Returns what is left, and a split of about `count` examples."""
 
+    def name_of(self, position: int) -> str:
+        """Returns what the example at a place in the stored order is called."""
+        return str(position)
+
     def examples(
         self, size: tuple[int, int], shuffle: tuple[int, int] | None = None
     ) -> tf.data.Dataset:
@@ -79,6 +83,8 @@ class IndexedSplit(Split):
         read: Function of `(indices, size)` that returns uint8 images
             `(B, H, W, C)`.
         indices: Which of the examples belong to this split; default all.
+        names: What all examples are called, such as their files; default:
+            their number.
     """
 
     def __init__(
@@ -87,6 +93,7 @@ class IndexedSplit(Split):
         channels: int,
         read: Callable,
         indices: np.ndarray | None = None,
+        names: list[str] | None = None,
     ):
         """Keeps the labels and how to read images; reads none."""
         self._all_labels = np.asarray(labels, np.int32)
@@ -94,6 +101,7 @@ class IndexedSplit(Split):
             np.arange(len(self._all_labels)) if indices is None else indices
         )
         self._read = read
+        self._names = names
         self.channels = channels
         self.num_examples = len(self._indices)
 
@@ -101,6 +109,11 @@ class IndexedSplit(Split):
     def labels(self) -> np.ndarray:
         """Labels `(N,)` in the stored order."""
         return self._all_labels[self._indices]
+
+    def name_of(self, position):
+        """Returns the name, or the number in all the data stored together."""
+        index = int(self._indices[position])
+        return str(index) if self._names is None else self._names[index]
 
     def records(self, shuffle):
         """Returns the indices, permuted in full if shuffled."""
@@ -135,7 +148,7 @@ class IndexedSplit(Split):
     def _subset(self, positions):
         indices = self._indices[positions]
         return IndexedSplit(
-            self._all_labels, self.channels, self._read, indices
+            self._all_labels, self.channels, self._read, indices, self._names
         )
 
 
@@ -145,6 +158,7 @@ class ArraySplit(IndexedSplit):
     Args:
         images: uint8 `(N, H, W, C)`.
         labels: Integers `(N,)`.
+        names: What they are called, such as their files.
 
     Attributes:
         image_shape: `(H, W, C)`.
@@ -155,9 +169,17 @@ class ArraySplit(IndexedSplit):
         array([0, 1], dtype=int32)
     """
 
-    def __init__(self, images: np.ndarray, labels: np.ndarray):
+    def __init__(
+        self,
+        images: np.ndarray,
+        labels: np.ndarray,
+        names: list[str] | None = None,
+    ):
         """Keeps the arrays; copies nothing."""
         super().__init__(
-            labels, images.shape[-1], lambda indices, _: images[indices]
+            labels,
+            images.shape[-1],
+            lambda indices, _: images[indices],
+            names=names,
         )
         self.image_shape = images.shape[1:]

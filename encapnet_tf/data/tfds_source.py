@@ -56,7 +56,9 @@ def download_builder(name: str, data_dir: pathlib.Path):
     return builder
 
 
-def array_split(builder, part: str, image_size: int | None) -> ArraySplit:
+def array_split(
+    builder, part: str, image_size: tuple[int, int] | None
+) -> ArraySplit:
     """Reads one part of a data set into memory."""
     examples = builder.as_dataset(split=part, shuffle_files=False)
     images, labels = [], []
@@ -117,13 +119,11 @@ class StreamSplit(Split):
         return encoded
 
     def decode(self, records, size):
-        """Decodes each image and fits it to a square of the larger side."""
+        """Decodes each image and fits it to the size."""
         images = tf.map_fn(
-            lambda data: _decode_one(data, max(size)),
+            lambda data: _decode_one(data, size),
             records["image"],
-            fn_output_signature=tf.TensorSpec(
-                (max(size), max(size), 3), tf.uint8
-            ),
+            fn_output_signature=tf.TensorSpec((*size, 3), tf.uint8),
         )
         return images, tf.cast(records["label"], tf.int32)
 
@@ -148,10 +148,11 @@ def _one_seed(shuffle):
 
 
 def _decode_one(encoded, size):
-    """Decodes, resizes the short side to `size` and keeps the centre."""
+    """Decodes, resizes until it just covers `size` and keeps the centre."""
     image = tf.io.decode_image(encoded, channels=3, expand_animations=False)
     shape = tf.cast(tf.shape(image)[:2], tf.float32)
-    target = tf.round(shape * (size / tf.reduce_min(shape)))
+    least = tf.constant(size, tf.float32)
+    target = tf.maximum(tf.round(shape * tf.reduce_max(least / shape)), least)
     resized = tf.image.resize(image, tf.cast(target, tf.int32), antialias=True)
-    centre = tf.image.resize_with_crop_or_pad(resized, size, size)
+    centre = tf.image.resize_with_crop_or_pad(resized, *size)
     return tf.saturate_cast(tf.round(centre), tf.uint8)

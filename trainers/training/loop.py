@@ -114,9 +114,11 @@ class Loop:
         recipe = self.recipe
         train = limited(self.dataset.train, recipe.limit_train, recipe.seed)
         self.test = limited(self.dataset.test, recipe.limit_test, recipe.seed)
-        self.train, self.validation = split_validation(
-            train, recipe.validation_fraction, recipe.seed
-        )
+        self.train, self.validation = train, self.dataset.validation
+        if self.validation is None:
+            self.train, self.validation = split_validation(
+                train, recipe.validation_fraction, recipe.seed
+            )
         self.steps = self.train.num_examples // recipe.batch_size
         if self.steps == 0:
             raise ValueError(
