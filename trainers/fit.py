@@ -14,8 +14,8 @@ from absl import flags
 
 from encapnet_tf.data import load
 from trainers import cli, machine
-from trainers.class_balance import class_warnings
 from trainers.cost.step_cost import count_parameters
+from trainers.data_report import data_report
 from trainers.recipe import Recipe, differences, read_recipe
 from trainers.runs.finished import start_from
 from trainers.runs.folder import RunFolder
@@ -108,13 +108,8 @@ def _train(recipe, dataset, folder, loop):
 
 
 def _announce(recipe, dataset, folder, loop):
-    for line in (
-        dataset.fitting,
-        *class_warnings(dataset, recipe.class_weights),
-        _augmentation_text(recipe, dataset),
-    ):
-        if line:
-            print(line)
+    for line in data_report(recipe, dataset):
+        print(line)
     if recipe.dtype_policy == "mixed_bfloat16" and machine.bfloat16_is_slow():
         print(
             "This processor does not multiply bfloat16: training is several "
@@ -130,22 +125,6 @@ def _announce(recipe, dataset, folder, loop):
         f"{dataset.num_classes} classes.\nRun folder: {folder.path}",
         flush=True,
     )
-
-
-def _augmentation_text(recipe, dataset):
-    """Says how images are varied, and whether they are mirrored."""
-    what = {
-        "none": "Images are shown whole, without variation",
-        "mild": "Images are varied by random crops",
-        "strong": "Images are varied by random crops and colours",
-    }[recipe.augmentation]
-    if recipe.mirrors(dataset.flip):
-        return f"{what}, and mirrored (--noflip keeps them as they are)."
-    if recipe.augmentation == "strong":
-        return f"{what}, never mirrored (--flip mirrors them)."
-    if recipe.flip:
-        return f"{what}, never mirrored: that takes --augmentation=strong."
-    return f"{what}, never mirrored."
 
 
 def _report(folder: RunFolder, summary: dict) -> None:

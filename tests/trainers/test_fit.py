@@ -246,3 +246,15 @@ def test_a_config_file_is_where_flags_start_from(tmp_path):
     assert changed.epochs == 9
     assert changed.override == {"cap_fc": "dense", "num_capsules": 8}
     assert changed.network().agreement_options.weight == 3.0
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("96", 96), ("96x96", 96), ("96x64", "96x64")]
+)
+def test_an_image_size_is_a_side_or_height_and_width(text, size):
+    assert parse(f"--image_size={text}").image_size == size
+
+
+def test_a_bad_image_size_is_refused():
+    with pytest.raises(ValueError, match="Received: image_size='96x'"):
+        parse("--image_size=96x")

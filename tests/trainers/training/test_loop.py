@@ -248,3 +248,12 @@ def test_a_limited_test_keeps_the_proportions_of_the_classes(
     _, counts = np.unique(loop.test.labels, return_counts=True)
     assert counts.tolist() == [10, 10, 10]
     assert Loop(recipe(limit_test=99), stripes, None).test.num_examples == 60
+
+
+def test_data_with_a_validation_part_give_none_of_the_training_part(
+    recipe, stripes
+):
+    data = dataclasses.replace(stripes, validation=stripes.test.take(30))
+    loop = Loop(recipe(), data, None, quiet=True)
+    assert loop.validation is data.validation
+    assert loop.train.num_examples == stripes.train.num_examples

@@ -1,10 +1,13 @@
 import dataclasses
+import re
 
 import numpy as np
+import pytest
 
 from encapnet_tf.data import Dataset
 from encapnet_tf.data.splits import ArraySplit
-from trainers.class_balance import class_warnings
+from trainers.data_report import class_warnings, data_report
+from trainers.recipe import make_recipe
 
 NAMES = ("ant", "bee", "cat")
 
@@ -42,3 +45,21 @@ def test_nothing_is_known_of_streamed_data():
     data = dataset((200, 1, 5), (40, 4, 1))
     streamed = dataclasses.replace(data, train=object())
     assert class_warnings(streamed, "none") == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "random crops, never mirrored."),
+        ({"flip": True}, "never mirrored: that takes --augmentation=strong"),
+        ({"augmentation": "strong"}, r"never mirrored \(--flip mirrors"),
+        ({"augmentation": "strong", "flip": True}, r"and mirrored \(--noflip"),
+        ({"augmentation": "none"}, "shown whole, without variation"),
+    ],
+)
+def test_what_is_done_to_the_images_is_said(fields, words):
+    data = dataset((40, 30, 10), (5, 5, 1))
+    data = dataclasses.replace(data, fitting="Images of 4x4 are fitted.")
+    first, last = data_report(make_recipe(fields), data)
+    assert first == "Images of 4x4 are fitted."
+    assert re.search(words, last)

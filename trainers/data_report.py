@@ -1,12 +1,40 @@
-"""What a data set lacks to be learnt, or judged, class by class."""
+"""What whoever trains should know of the data before the first step."""
 
 import numpy as np
 
 from encapnet_tf.data import Dataset
+from trainers.recipe import Recipe
 
 # Ours: from here on a network gains by ignoring the rare classes.
 UNEVEN = 5
 _SHOWN = 5
+
+
+def data_report(recipe: Recipe, dataset: Dataset) -> list[str]:
+    """Says how images are fitted and varied, and which classes lack some.
+
+    Args:
+        recipe: What is going to be trained.
+        dataset: The data.
+    """
+    lines = [dataset.fitting] if dataset.fitting else []
+    lines += class_warnings(dataset, recipe.class_weights)
+    return [*lines, _variation(recipe, dataset)]
+
+
+def _variation(recipe, dataset):
+    what = {
+        "none": "Images are shown whole, without variation",
+        "mild": "Images are varied by random crops",
+        "strong": "Images are varied by random crops and colours",
+    }[recipe.augmentation]
+    if recipe.mirrors(dataset.flip):
+        return f"{what}, and mirrored (--noflip keeps them as they are)."
+    if recipe.augmentation == "strong":
+        return f"{what}, never mirrored (--flip mirrors them)."
+    if recipe.flip:
+        return f"{what}, never mirrored: that takes --augmentation=strong."
+    return f"{what}, never mirrored."
 
 
 def class_warnings(dataset: Dataset, class_weights: str) -> list[str]:
