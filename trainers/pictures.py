@@ -1,12 +1,16 @@
 """How pictures look here, and how they are written."""
 
+import functools
 import pathlib
+from collections.abc import Iterable
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib import font_manager  # noqa: E402
 
 from trainers.files import written_atomically  # noqa: E402
 
@@ -39,6 +43,56 @@ STYLE = {
     "legend.fontsize": 9,
     "lines.linewidth": 1.8,
 }
+
+
+FONT = STYLE["font.family"]
+
+
+def style_for(texts: Iterable[str]) -> dict[str, Any]:
+    """Returns the style, with fonts for whatever script the texts are in."""
+    wanted = set("".join(texts)) - _characters(FONT)
+    fonts = [FONT]
+    for name in _other_fonts() if wanted else ():
+        if found := wanted & _characters(name):
+            fonts.append(name)
+            wanted -= found
+    return STYLE | {"font.family": fonts}
+
+
+def readable(text: str) -> str:
+    r"""Returns a text as pictures can show it.
+
+    Characters that no font here has become their numbers; a dollar sign
+    starts no formula.
+
+    Example:
+        >>> readable("5 $")
+        '5 \\$'
+    """
+    fonts = style_for([text])["font.family"]
+    known = set.union(*(_characters(name) for name in fonts))
+    shown = "".join(
+        character if character in known else f"\\u{ord(character):04x}"
+        for character in text
+    )
+    return shown.replace("$", "\\$")
+
+
+@functools.cache
+def _characters(name):
+    path = font_manager.findfont(name, fallback_to_default=False)
+    return set(map(chr, font_manager.get_font(path).get_charmap()))
+
+
+def _other_fonts():
+    """Upright fonts of this machine; no symbols, no stand-ins."""
+    names = {
+        entry.name
+        for entry in font_manager.fontManager.ttflist
+        if entry.style == "normal"
+        and not entry.name.startswith(("Last Resort", "cm", "STIX", "DejaVu"))
+    }
+    return sorted(names)
 
 
 def save(figure: plt.Figure, path: pathlib.Path) -> None:

@@ -23,6 +23,11 @@ class ClassErrors(NamedTuple):
         images: How many images show it.
         errors: How many of these are taken for something else.
         error: The share of these, None without images.
+        low: Lower end of its 95% interval.
+        high: Upper end.
+        recall: The share of its images that is found, None without images.
+        precision: The share of right ones among the images that are taken for
+            it, None if none is.
         taken_for: What they are most often taken for, "" without errors.
         times: How often that is.
     """
@@ -31,6 +36,10 @@ class ClassErrors(NamedTuple):
     images: int
     errors: int
     error: float | None
+    low: float | None
+    high: float | None
+    recall: float | None
+    precision: float | None
     taken_for: str
     times: int
 
@@ -216,12 +225,19 @@ def class_errors(
         images, errors = int(confusion[label].sum()), int(wrong[label].sum())
         other = int(wrong[label].argmax())
         times = int(wrong[label, other])
+        taken = int(confusion[:, label].sum())
+        error = errors / images if images else None
+        ends = interval(error, images) if images else (None, None)
         rows.append(
             ClassErrors(
                 name=name,
                 images=images,
                 errors=errors,
-                error=errors / images if images else None,
+                error=error,
+                low=ends[0],
+                high=ends[1],
+                recall=1 - error if images else None,
+                precision=(images - errors) / taken if taken else None,
                 taken_for=class_names[other] if times else "",
                 times=times,
             )
@@ -230,7 +246,7 @@ def class_errors(
 
 
 def worst_mistakes(
-    scores: np.ndarray, labels: np.ndarray, count: int = 12
+    scores: np.ndarray, labels: np.ndarray, count: int | None = None
 ) -> np.ndarray:
     """Returns the mistakes furthest from right, the worst first.
 
@@ -239,6 +255,17 @@ def worst_mistakes(
     gaps = scores.max(axis=1) - scores[np.arange(len(labels)), labels]
     wrong = np.flatnonzero(scores.argmax(axis=1) != labels)
     return wrong[np.argsort(-gaps[wrong], kind="stable")][:count]
+
+
+def least_certain(scores: np.ndarray, count: int) -> np.ndarray:
+    """Returns the images whose two best scores are closest together.
+
+    Example:
+        >>> least_certain(np.array([[0.9, 0.1], [0.5, 0.4]]), 1)
+        array([1])
+    """
+    second, best = np.sort(scores, axis=1)[:, -2:].T
+    return np.argsort(best - second, kind="stable")[:count]
 
 
 def images_at(

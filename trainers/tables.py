@@ -87,12 +87,22 @@ def class_table(classes: list[ClassErrors]) -> str:
     return title + aligned(rows, "<>><")
 
 
-def write_csv(path: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Writes rows with the same keys as a CSV file."""
+def write_csv(
+    path: pathlib.Path,
+    rows: Sequence[dict[str, Any]],
+    names: Sequence[str] | None = None,
+) -> None:
+    """Writes rows with the same keys as a CSV file.
+
+    Args:
+        path: The file.
+        rows: The rows; none need the names of the columns.
+        names: The columns; default: the keys of the first row.
+    """
     with (
         written_atomically(path) as temporary,
         temporary.open("w", newline="") as file,
     ):
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer = csv.DictWriter(file, fieldnames=list(names or rows[0]))
         writer.writeheader()
         writer.writerows(rows)

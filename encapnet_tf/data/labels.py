@@ -34,10 +34,11 @@ def number_classes(
     for part, own in labels.items():
         unknown = np.setdiff1d(own, values)
         if len(unknown):
+            way_out = "." if part == "train" else ", or add such to x_train."
             raise ValueError(
                 f"y_{part} may have the classes {_some(values)} only. "
-                f"Received: {_some(unknown)} too, in {path}. Take these "
-                "images out, or add such images to x_train."
+                f"Received: {_some(unknown)} too, in {path}. Take these images "
+                f"out{way_out}"
             )
     names = class_names or tuple(str(value) for value in values)
     order = np.argsort(values, kind="stable")

@@ -51,9 +51,7 @@ def test_a_file_of_that_name_in_the_data_folder_is_used(
 
 def test_labels_beyond_a_known_number_of_classes_are_refused(tmp_path):
     save(tmp_path / "svhn.npz", classes=11)
-    with pytest.raises(
-        ValueError, match="between 0 and 9. Received: .*0 to 10"
-    ):
+    with pytest.raises(ValueError, match="7, 8, 9 only. Received: 10 too"):
         data.load("svhn", str(tmp_path))
 
 

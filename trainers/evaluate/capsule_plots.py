@@ -8,7 +8,7 @@ from matplotlib import colors, ticker
 
 from trainers.evaluate.capsules import CapsuleStatistics
 from trainers.evaluate.plots import ERRORS, NUMBERED_CLASSES, name_classes
-from trainers.pictures import INK, STYLE, save
+from trainers.pictures import INK, save, style_for
 
 LENGTHS = colors.LinearSegmentedColormap.from_list(
     "lengths", ["#ffffff", "#cfe5f3", "#6baed6", "#0072b2", "#08306b"]
@@ -21,7 +21,7 @@ def capsules(
     path: pathlib.Path,
 ) -> None:
     """Draws which capsules are long, and which of their entries matter."""
-    with plt.rc_context(STYLE):
+    with plt.rc_context(style_for(class_names)):
         figure, (left, right) = plt.subplots(
             1, 2, figsize=(13, 6.4), layout="constrained"
         )

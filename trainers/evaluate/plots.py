@@ -1,16 +1,27 @@
 """The pictures of an evaluation: confusion and mistakes."""
 
 import pathlib
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import colors, ticker
 
-from trainers.pictures import BLUE, GREY, INK, ORANGE, STYLE, save
+from trainers.pictures import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    readable,
+    save,
+    style_for,
+)
 
 # With more classes names and numbers would overlap.
 NAMED_CLASSES = 30
 NUMBERED_CLASSES = 15
+# Of the picture of mistakes.
+COLUMNS = 4
 
 ERRORS = colors.LinearSegmentedColormap.from_list(
     "errors", ["#ffffff", "#fde3cf", "#f5a873", ORANGE, "#8a3b00"]
@@ -32,7 +43,7 @@ def confusion(
     """
     totals = np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     percent = 100 * matrix / totals
-    with plt.rc_context(STYLE):
+    with plt.rc_context(style_for(class_names)):
         figure, (heat, bars) = plt.subplots(
             1, 2, figsize=(11.5, 6.6), layout="constrained",
             width_ratios=(1.85, 1),
@@ -52,9 +63,12 @@ def _draw_confusion(figure, axis, percent, class_names):
         wrong, cmap=ERRORS, vmin=0, vmax=max(1.0, float(wrong.max() or 0)),
         interpolation="nearest",
     )  # fmt: skip
-    bar = figure.colorbar(picture, ax=axis, shrink=0.75, pad=0.02, aspect=30)
-    bar.set_label("errors, % of the true class")
-    bar.outline.set_visible(False)
+    if wrong.max():
+        bar = figure.colorbar(
+            picture, ax=axis, shrink=0.75, pad=0.02, aspect=30
+        )
+        bar.set_label("errors, % of the true class")
+        bar.outline.set_visible(False)
     axis.set_title("What is taken for what, % of the true class")
     name_classes(axis, class_names, "predicted class", "true class")
     if len(percent) <= NUMBERED_CLASSES:
@@ -62,14 +76,14 @@ def _draw_confusion(figure, axis, percent, class_names):
 
 
 def _write_numbers(axis, values, norm, diagonal):
-    size = 10 if len(values) <= 10 else 8
+    size = 9 if len(values) <= 10 else 7
     for (row, column), value in np.ndenumerate(values):
         if not value:
             continue
         on_diagonal = diagonal[row, column]
         dark = not on_diagonal and norm(value) > 0.55
         axis.text(
-            column, row, f"{value:.0f}" if value >= 0.95 else f"{value:.1f}",
+            column, row, f"{value:.1f}",
             ha="center", va="center", fontsize=size,
             color="white" if dark else INK,
             fontweight="bold" if on_diagonal else "normal",
@@ -96,7 +110,14 @@ def name_classes(axis, class_names, x_label, y_label):
 
 
 def _cut(name, length):
-    return name if len(name) <= length else name[: length - 1] + "…"
+    cut = name if len(name) <= length else name[: length - 1] + "…"
+    return readable(cut)
+
+
+def _cut_front(name, length):
+    """File names differ at their ends."""
+    cut = name if len(name) <= length else "…" + name[1 - length :]
+    return readable(cut)
 
 
 def _draw_most_confused(axis, matrix, percent, class_names, count=12):
@@ -131,55 +152,79 @@ def _draw_most_confused(axis, matrix, percent, class_names, count=12):
     axis.spines["left"].set_visible(False)
 
 
+class Shown(NamedTuple):
+    """One image of the picture of mistakes.
+
+    Attributes:
+        name: What it is called.
+        true: Its class.
+        true_score: The score of that.
+        predicted: What it is taken for.
+        score: The score of that.
+    """
+
+    name: str
+    true: str
+    true_score: float
+    predicted: str
+    score: float
+
+
 def mistakes(
-    images: np.ndarray,
-    captions: list[tuple[str, float, str, float]],
-    path: pathlib.Path,
+    images: np.ndarray, captions: list[Shown], path: pathlib.Path
 ) -> None:
-    """Draws the worst mistakes, up to twelve.
+    """Draws the worst mistakes, or the least certain right answers.
 
     Args:
-        images: Images in [0, 1] `(N, H, W, C)`.
-        captions: Per image the true class, its score, the predicted class
-            and its score.
+        images: Images in [0, 1] `(N, H, W, C)`, one or more.
+        captions: What to say of each.
         path: The PNG.
     """
-    rows = max(1, -(-len(images) // 4))
-    with plt.rc_context(STYLE):
+    rows = -(-len(images) // COLUMNS)
+    words = [w for s in captions for w in (s.name, s.true, s.predicted)]
+    with plt.rc_context(style_for(words)):
         figure, axes = plt.subplots(
-            rows, 4, figsize=(9.2, 0.4 + 2.9 * rows), squeeze=False,
+            rows, COLUMNS, figsize=(9.2, 0.4 + 3.1 * rows), squeeze=False,
             layout="constrained",
         )  # fmt: skip
         figure.get_layout_engine().set(h_pad=0.12, w_pad=0.08)
         figure.suptitle(
-            "The worst mistakes: true class and score in blue, "
-            "predicted in orange",
-            x=0.01, ha="left", fontsize=11, fontweight="bold",
+            _mistakes_title(captions), x=0.01, ha="left", fontsize=11,
+            fontweight="bold",
         )  # fmt: skip
         for axis in axes.flat:
             axis.axis("off")
         for axis, image, caption in zip(axes.flat, images, captions):  # noqa: B905
             _draw_mistake(axis, image, caption)
-        if not len(images):
-            axes[0, 0].text(0, 0.5, "There are none.", color=GREY, fontsize=12)
         save(figure, path)
 
 
-def _draw_mistake(axis, image, caption):
+def _mistakes_title(captions):
+    if any(shown.true != shown.predicted for shown in captions):
+        what = "The worst mistakes"
+    else:
+        what = "No mistakes; the least certain answers"
+    return f"{what}: true class and score in blue, predicted in orange"
+
+
+def _draw_mistake(axis, image, shown):
     gray = image.shape[-1] == 1
     axis.imshow(
         image[..., 0] if gray else image, cmap="gray", vmin=0, vmax=1,
         interpolation="nearest",
     )  # fmt: skip
-    true, true_score, predicted, score = caption
-    for line, (text, color) in enumerate(
-        (
-            (f"{_cut(predicted, 15)}  {score:.2f}", ORANGE),
-            (f"{_cut(true, 15)}  {true_score:.2f}", BLUE),
-        )
-    ):
+    lines = [(f"{_cut(shown.true, 15)}  {shown.true_score:.2f}", BLUE)]
+    if shown.predicted != shown.true:
+        other = f"{_cut(shown.predicted, 15)}  {shown.score:.2f}"
+        lines.insert(0, (other, ORANGE))
+    for line, (text, color) in enumerate(lines):
         axis.annotate(
             text, (0, 1), xycoords="axes fraction", textcoords="offset points",
             xytext=(0, 5 + 14 * line), color=color, fontweight="bold",
             annotation_clip=False,
         )  # fmt: skip
+    axis.annotate(
+        _cut_front(shown.name, 30), (0, 0), xycoords="axes fraction",
+        textcoords="offset points", xytext=(0, -11), color=GREY, fontsize=8,
+        annotation_clip=False,
+    )  # fmt: skip

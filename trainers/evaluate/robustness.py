@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 import keras
 
 from encapnet_tf.data import Split
-from trainers.evaluate.disturbances import Adversary, rotate, scale, shift
+from trainers.evaluate.disturbances import (
+    PGD_STEPS,
+    Adversary,
+    rotate,
+    scale,
+    shift,
+)
 from trainers.scoring import interval, stored_batches
 from trainers.tables import aligned
 
@@ -16,6 +22,15 @@ ROTATIONS = (10, 20, 30, 45)  # degrees, either way
 SCALES = (0.6, 0.75, 0.9, 1.1, 1.25, 1.5)
 SHIFTS = (1 / 16, 1 / 8, 1 / 4)  # of the side, in four directions
 ATTACKS = (1, 2, 4)  # 1/255
+
+# How many disturbed images one image becomes.
+_VIEWS = {
+    "rotation": 2 * len(ROTATIONS),
+    "scale": len(SCALES),
+    "shift": 4 * len(SHIFTS),
+    "FGSM": len(ATTACKS),
+    "PGD": len(ATTACKS),
+}
 
 UNITS = {
     "rotation": " degrees",
@@ -50,7 +65,7 @@ def measure_robustness(
     split: Split,
     augmentation: str,
     seed: int = 0,
-    report: Callable[[int], None] = lambda done: None,
+    report: Callable[[float], None] = lambda share: None,
 ) -> list[Measurement]:
     """Measures the error of a model under every disturbance.
 
@@ -59,14 +74,17 @@ def measure_robustness(
         split: The examples.
         augmentation: What the model was trained with.
         seed: Seed of the random starts of PGD.
-        report: Called with the number of images done.
+        report: Called with the share of the work that is done, above 0.
 
     Returns:
         One measurement per disturbance and strength.
     """
     adversary = Adversary(model, augmentation)
     wrong, views = collections.Counter(), collections.Counter()
-    done = 0
+    done = spent = 0
+    whole = split.num_examples * sum(
+        _effort(name) * count for name, count in _VIEWS.items()
+    )
     for number, (images, labels) in enumerate(stored_batches(model, split)):
         plain = int(adversary.errors(images, labels))
         for key in _undisturbed():
@@ -77,13 +95,20 @@ def measure_robustness(
         ):
             wrong[*key] += int(adversary.errors(disturbed, labels))
             views[*key] += len(labels)
+            spent += _effort(key[0]) * len(labels)
+            report(min(1.0, spent / whole))
         done += len(labels)
-        report(done)
     errors = {key: wrong[key] / views[key] for key in views}
     return [
         Measurement(*key, errors[key], *interval(errors[key], done))
         for key in sorted(errors, key=_order)
     ]
+
+
+def _effort(disturbance):
+    """Passes through the network, forwards or back, that an image takes."""
+    steps = {"FGSM": 1, "PGD": PGD_STEPS}.get(disturbance, 0)
+    return 1 + 2 * steps
 
 
 def _undisturbed():

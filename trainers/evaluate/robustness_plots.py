@@ -1,12 +1,16 @@
 """The picture of robustness: error over the strength of each disturbance."""
 
 import pathlib
+import textwrap
 
 import matplotlib.pyplot as plt
 
 from trainers.evaluate.robustness import Measurement
-from trainers.pictures import COLORS, GREY, STYLE, save
+from trainers.pictures import COLORS, GREY, readable, save, style_for
 
+# Characters that fit beside each other.
+_TITLE_WIDTH = 90
+_LEGEND_WIDTH = 40
 _PANELS = (
     ("Rotation", "degrees, either way", ("rotation",)),
     ("Scale", "enlarged this many times", ("scale",)),
@@ -24,7 +28,7 @@ def robustness(
         measurements: Per name of a run, what was measured.
         path: The PNG.
     """
-    with plt.rc_context(STYLE):
+    with plt.rc_context(style_for(measurements)):
         figure, axes = plt.subplots(
             2, 2, figsize=(9.5, 7), sharey=True, layout="constrained"
         )
@@ -69,15 +73,21 @@ def _add_legends(figure, axes, runs):
     ]
     axes[1, 1].legend(handles=kinds, loc="best")
     if len(runs) == 1:
-        title = f"Error of {runs[0]} under disturbance"
+        title = f"Error of {readable(runs[0])} under disturbance"
     else:
         title = "Error under disturbance"
         lines = [
-            plt.Line2D([], [], color=color, marker="o", label=run)
+            plt.Line2D(
+                [],
+                [],
+                color=color,
+                marker="o",
+                label=textwrap.fill(readable(run), _LEGEND_WIDTH),
+            )
             for color, run in zip(COLORS, runs)  # noqa: B905
         ]
         axes[0, 0].legend(handles=lines, loc="best")
     figure.suptitle(
-        f"{title} (shaded: 95% interval)",
+        textwrap.fill(f"{title} (shaded: 95% interval)", _TITLE_WIDTH),
         x=0.02, ha="left", fontsize=12, fontweight="bold",
     )  # fmt: skip

@@ -114,11 +114,19 @@ def _short(value, _):
 
 def _finish_epochs(axis, history):
     axis.set_xlabel("epoch")
-    axis.xaxis.set_major_locator(ticker.MaxNLocator(8, integer=True))
-    if len(history) == 1:
-        first = history[0]["epoch"]
-        axis.set_xticks([first])
-        # At the left, clear of the legend.
-        axis.set_xlim(first - 0.2, first + 1)
+    last = history[-1]["epoch"]
+    axis.set_xticks(_whole_epochs(last))
+    # A single point stands at the left, clear of the legend.
+    room = 0.02 * (last - 1) or 0.2
+    axis.set_xlim(1 - room, last + (room if last > 1 else 1))
     axis.grid(True)
     axis.set_axisbelow(True)
+
+
+def _whole_epochs(last, most=8):
+    """Returns ticks from the first epoch to the last, round ones between."""
+    steps = (base * 10**power for power in range(9) for base in (1, 2, 5))
+    step = next(step for step in steps if last / step < most)
+    between = range(step, last, step)
+    return [1, *(n for n in between if 1 + step / 2 <= n <= last - step / 2),
+            *([last] if last > 1 else [])]  # fmt: skip

@@ -15,10 +15,9 @@ from encapnet_tf import create_model
 from encapnet_tf.data import one_view
 from tests.trainers.conftest import LEAST
 from trainers import scoring
-from trainers.evaluate import __main__ as program
-from trainers.evaluate import plots
-from trainers.evaluate.__main__ import evaluate
+from trainers.evaluate import close_test, plots
 from trainers.evaluate.capsules import capsule_statistics
+from trainers.evaluate.close_test import evaluate
 from trainers.recipe import make_recipe
 from trainers.runs.finished import load_run
 from trainers.runs.folder import RunFolder
@@ -58,8 +57,9 @@ def folder(tmp_path, saved):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Leaves out what takes longest where nobody looks at it."""
-    monkeypatch.setattr(program, "_draw_mistakes", lambda *_: None)
-    monkeypatch.setattr(program, "_draw_capsules", lambda *_: None)
+    monkeypatch.setattr(close_test, "_draw_mistakes", lambda *_: None)
+    monkeypatch.setattr(close_test, "_draw_capsules", lambda *_: None)
+    monkeypatch.setattr(close_test, "reliability", lambda *_: None)
     monkeypatch.setattr(plots, "confusion", lambda *_: None)
 
 
@@ -110,6 +110,21 @@ def test_class_errors_add_up_to_the_confusion_matrix():
             assert counts["abcdefg".index(row.taken_for)] == row.times
             assert row.taken_for != row.name
     assert rows[6].error is None
+    predicted = scores.argmax(axis=1)
+    for label, row in enumerate(rows[:6]):
+        right = (labels == label) & (predicted == label)
+        assert row.recall == pytest.approx(right.sum() / row.images)
+        precision = right.sum() / (predicted == label).sum()
+        assert row.precision == pytest.approx(precision)
+        assert (row.low, row.high) == scoring.interval(row.error, row.images)
+
+
+def test_a_class_that_nothing_is_taken_for_has_no_precision():
+    rows = scoring.class_errors(np.array([[2, 0], [1, 0]]), ("a", "b"))
+    assert (rows[0].precision, rows[1].precision) == (
+        pytest.approx(2 / 3),
+        None,
+    )
 
 
 def test_worst_mistake_has_the_widest_gap():
@@ -169,8 +184,10 @@ def test_evaluating_twice_writes_the_same_files(folder, capsys):
     assert set(first) == {
         "evaluation.json",
         "per_class.csv",
+        "mistakes.csv",
         "confusion.png",
         "mistakes.png",
+        "reliability.png",
         "capsules.png",
     }
     assert "test error" in printed
@@ -192,6 +209,24 @@ def test_files_agree_with_each_other_and_with_the_scores(folder, stripes):
     wrong = sum(int(row["errors"]) for row in rows)
     assert errors["test_error"] == pytest.approx(wrong / 45)
     assert errors["test_images"] == 45
+    for row, same in zip(rows, summary["classes"], strict=True):
+        assert row == {
+            name: "" if value is None else str(value)
+            for name, value in same.items()
+        }
+    bins = summary["calibration"]["bins"]
+    assert sum(each["images"] for each in bins) == 45
+    assert 0 <= summary["calibration"]["expected_calibration_error"] <= 1
+    with (place / "mistakes.csv").open() as file:
+        mistakes = list(csv.DictReader(file))
+    assert len(mistakes) == wrong
+    split = stripes.test.take(45)
+    names = [split.name_of(n) for n in range(45)]
+    for row in mistakes:
+        label = split.labels[names.index(row["name"])]
+        assert row["true"] == str(label) != row["predicted"]
+    gaps = [float(row["score"]) - float(row["true_score"]) for row in mistakes]
+    assert gaps == sorted(gaps, reverse=True)
 
 
 @pytest.mark.usefixtures("no_pictures")

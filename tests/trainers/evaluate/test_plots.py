@@ -1,13 +1,17 @@
+import warnings
+
 import numpy as np
 import pytest
 
 from tests.trainers.conftest import legend, lines, texts, tick_labels
+from trainers import pictures
 from trainers.evaluate import plots
+from trainers.evaluate.calibration import measure_calibration, reliability
 from trainers.evaluate.capsule_plots import capsules
 from trainers.evaluate.capsules import CapsuleStatistics
 from trainers.evaluate.robustness import Measurement
 from trainers.evaluate.robustness_plots import robustness
-from trainers.pictures import BLUE, COLORS, ORANGE
+from trainers.pictures import BLUE, COLORS, GREY, ORANGE
 
 
 @pytest.mark.parametrize("num_classes", [10, 25, 200])
@@ -29,7 +33,9 @@ def test_confusion_of_few_and_many_classes(drawn, tmp_path, num_classes):
     assert scale.get_ylabel() == "errors, % of the true class"
     if num_classes <= 15:
         assert len(texts(heat)) == np.count_nonzero(matrix)
-        assert f"{percent[1, 2]:.0f}" in texts(heat)
+        decimals = {word.partition(".")[2] for word in texts(heat)}
+        assert all(len(digits) == 1 for digits in decimals)
+        assert f"{percent[1, 2]:.1f}" in texts(heat)
     else:
         assert texts(heat) == []
     if num_classes <= 30:
@@ -57,34 +63,99 @@ def test_confusion_names_what_is_taken_for_what(drawn, tmp_path):
 def test_confusion_without_errors_or_images(drawn, tmp_path):
     path = tmp_path / "confusion.png"
     plots.confusion(np.diag([3, 0]), ("a", "b"), path)
-    heat, bars, _ = drawn[0].axes
-    assert texts(heat) == ["100"]
+    # No scale of errors where there are none.
+    heat, bars = drawn[0].axes
+    assert texts(heat) == ["100.0"]
     assert texts(bars) == ["none"]
     assert not bars.patches
 
 
 @pytest.mark.parametrize(
-    ("count", "channels", "rows"), [(0, 3, 1), (5, 1, 2), (12, 3, 3)]
+    ("count", "channels", "rows"), [(1, 3, 1), (5, 1, 2), (12, 3, 3)]
 )
 def test_mistakes_take_as_many_rows_as_needed(
     drawn, tmp_path, count, channels, rows
 ):
     images = np.random.default_rng(0).random((count, 28, 28, channels))
-    captions = [("cat", 0.1, f"dog{n}", 0.9) for n in range(count)]
+    captions = [
+        plots.Shown(f"test/{n}.png", "cat", 0.1, f"dog{n}", 0.9)
+        for n in range(count)
+    ]
     plots.mistakes(images, captions, tmp_path / "mistakes.png")
     axes = drawn[0].axes
     assert len(axes) == 4 * rows
-    assert drawn[0].get_figheight() == pytest.approx(0.4 + 2.9 * rows)
+    assert drawn[0].get_figheight() == pytest.approx(0.4 + 3.1 * rows)
     assert [len(axis.images) for axis in axes] == [1] * count + [0] * (
         4 * rows - count
     )
     for number, axis in enumerate(axes[:count]):
         shown = axis.images[0].get_array()
         np.testing.assert_array_equal(shown, images[number].squeeze())
-        assert texts(axis) == [f"dog{number}  0.90", "cat  0.10"]
-        assert [t.get_color() for t in axis.texts] == [ORANGE, BLUE]
-    if not count:
-        assert texts(axes[0]) == ["There are none."]
+        assert texts(axis) == [
+            f"dog{number}  0.90", "cat  0.10", f"test/{number}.png",
+        ]  # fmt: skip
+        assert [t.get_color() for t in axis.texts] == [ORANGE, BLUE, GREY]
+    assert drawn[0].get_suptitle().startswith("The worst mistakes")
+
+
+def test_without_mistakes_the_least_certain_answers_are_shown(drawn, tmp_path):
+    captions = [plots.Shown("17", "cat", 0.51, "cat", 0.51)]
+    plots.mistakes(np.zeros((1, 8, 8, 3)), captions, tmp_path / "mistakes.png")
+    assert drawn[0].get_suptitle().startswith("No mistakes; the least certain")
+    assert texts(drawn[0].axes[0]) == ["cat  0.51", "17"]
+
+
+def test_names_in_any_script_are_drawn_without_warnings(drawn, tmp_path):
+    names = ("кошка", "日本語", "\U0001f431", "$a$")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plots.confusion(np.eye(4, dtype=int), names, tmp_path / "c.png")
+    shown = tick_labels(drawn[0].axes[0].xaxis)
+    assert shown[0] == "кошка"
+    assert shown[3] == r"\$a\$"
+
+
+def test_characters_that_no_font_has_become_their_numbers(monkeypatch):
+    monkeypatch.setattr(pictures, "_other_fonts", list)
+    assert pictures.readable("a日") == r"a\u65e5"
+    assert pictures.readable("кошка 5 $") == r"кошка 5 \$"
+
+
+def test_calibration_is_that_of_a_loop():
+    rng = np.random.default_rng(0)
+    scores, labels = rng.random((400, 4)), rng.integers(0, 4, 400)
+    found = measure_calibration(scores, labels)
+    distance = 0.0
+    for each in found.bins:
+        rows = [
+            (row.max(), row.argmax() == label)
+            for row, label in zip(scores, labels, strict=True)
+            if each.low <= row.max() < each.high
+        ]
+        assert each.images == len(rows)
+        if rows:
+            score, right = np.mean(rows, axis=0)
+            assert (each.score, each.right) == pytest.approx((score, right))
+            distance += abs(score - right) * len(rows)
+    assert found.expected_error == pytest.approx(distance / 400)
+    assert sum(each.images for each in found.bins) == 400
+
+
+def test_scores_that_keep_their_word_are_calibrated():
+    scores = np.eye(3)[[0, 1, 2]]
+    assert measure_calibration(scores, np.arange(3)).expected_error == 0
+    assert measure_calibration(scores, np.array([1, 2, 0])).expected_error == 1
+
+
+def test_reliability_has_a_point_for_every_range_with_images(drawn, tmp_path):
+    scores = np.array([[0.9, 0.1], [0.92, 0.1], [0.3, 0.2]])
+    found = measure_calibration(scores, np.array([0, 1, 0]))
+    reliability(found, "probability", tmp_path / "reliability.png")
+    upper, lower = drawn[0].axes
+    _, points = upper.lines
+    np.testing.assert_allclose(points.get_data(), [[30, 91], [100, 50]])
+    assert [bar.get_height() for bar in lower.patches].count(0) == 8
+    assert lower.get_xlabel() == "probability, %"
 
 
 @pytest.mark.parametrize("num_classes", [3, 100])
@@ -162,3 +233,14 @@ def test_robustness_of_one_run_has_its_name_in_the_title(drawn, tmp_path):
     assert legend(figure.axes[0]) == []
     assert len(lines(figure.axes[3])) == 2
     assert figure.get_suptitle().startswith("Error of one under disturbance")
+
+
+def test_a_long_name_of_a_run_is_not_cut_off(drawn, tmp_path):
+    name = "20261118-" + "a-rather-long-name-" * 8
+    robustness({name: disturbed(0.1)}, tmp_path / "robustness.png")
+    (figure,) = drawn
+    title = figure._suptitle.get_window_extent()
+    assert 0 <= title.x0 < title.x1 <= figure.bbox.width
+    assert (
+        figure.get_suptitle().replace("\n", "").startswith(f"Error of {name}")
+    )

@@ -1,4 +1,5 @@
 import csv
+import json
 
 import keras
 import numpy as np
@@ -8,7 +9,7 @@ import tensorflow as tf
 from encapnet_tf import create_model
 from tests.trainers.conftest import LEAST
 from tests.trainers.evaluate.test_evaluate import CNN, contents, save_run
-from trainers.evaluate.__main__ import evaluate
+from trainers.evaluate.close_test import evaluate
 from trainers.evaluate.disturbances import Adversary, rotate, scale, shift
 from trainers.evaluate.robustness import UNITS, measure_robustness
 from trainers.scoring import error_rate, scores_and_labels
@@ -108,13 +109,17 @@ def test_scale_enlarges_about_the_centre():
 def test_errors_start_at_the_plain_error_and_grow_under_attack(model, stripes):
     split = stripes.test.take(24)
     plain = error_rate(*scores_and_labels(model, split, augmentation="mild"))
-    measured = measure_robustness(model, split, "mild")
+    shares = []
+    measured = measure_robustness(model, split, "mild", report=shares.append)
     assert {row.disturbance for row in measured} == set(UNITS)
     for row in measured:
         assert 0 <= row.low <= row.error + 1e-9
         assert row.error - 1e-9 <= row.high <= 1
         if row.strength == (1.0 if row.disturbance == "scale" else 0.0):
             assert row.error == pytest.approx(plain)
+    assert shares == sorted(set(shares))
+    assert shares[0] > 0
+    assert shares[-1] == pytest.approx(1)
     attacked = [row.error for row in measured if row.disturbance == "PGD"]
     assert attacked == sorted(attacked)
     assert measure_robustness(model, split, "mild") == measured
@@ -137,3 +142,7 @@ def test_both_runs_are_in_the_table_and_the_files(tmp_path, recipe, capsys):
         "degrees", "times", "pixels", "/255",
     }  # fmt: skip
     assert "robustness.png" in contents(folder)
+    kept = json.loads(contents(folder)["evaluation.json"])["robustness"]
+    assert [
+        {name: str(value) for name, value in row.items()} for row in kept
+    ] == rows

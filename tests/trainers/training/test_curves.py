@@ -108,3 +108,14 @@ def test_the_same_picture_has_the_same_bytes(tmp_path):
     assert first.read_bytes().startswith(b"\x89PNG")
     assert first.read_bytes() == second.read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.png", "b.png"]
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 4, 7, 12, 75, 600])
+def test_ticks_are_whole_epochs_from_the_first_to_the_last(draw, epochs):
+    for axis in draw(history(epochs)):
+        ticks = axis.get_xticks()
+        assert ticks[0] == 1
+        assert ticks[-1] == epochs
+        assert 1 <= len(ticks) <= 9
+        assert all(tick == int(tick) for tick in ticks)
+        assert axis.get_xlim()[0] < 1 <= epochs < axis.get_xlim()[1]

@@ -1,0 +1,241 @@
+"""The close test of a run: measures, prints, writes and draws."""
+
+import sys
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from encapnet_tf.data import Dataset, load
+from trainers import scoring
+from trainers.evaluate import plots
+from trainers.evaluate.calibration import measure_calibration, reliability
+from trainers.evaluate.capsule_plots import capsules as draw_capsules
+from trainers.evaluate.capsules import capsule_statistics
+from trainers.evaluate.robustness import (
+    measure_robustness,
+    robustness_rows,
+    robustness_table,
+)
+from trainers.evaluate.robustness_plots import robustness as draw_robustness
+from trainers.runs.finished import Run, load_run
+from trainers.tables import class_table, error_sentence, write_csv
+
+# Ours: minutes on two cores.
+ROBUSTNESS_IMAGES = 2000
+_SHOWN_MISTAKES = 12
+
+FILES = (
+    "evaluation.json", "per_class.csv", "mistakes.csv", "confusion.png",
+    "mistakes.png", "reliability.png", "capsules.png", "robustness.csv",
+    "robustness.png",
+)  # fmt: skip
+
+
+def evaluate(
+    run_dir: str,
+    *,
+    dataset: str | None = None,
+    data_dir: str | None = None,
+    multi_crop: bool | None = None,
+    robustness: bool = False,
+    limit_test: int | None = None,
+    compare: str | None = None,
+) -> None:
+    """Evaluates a run; the arguments are the flags. Prints and writes."""
+    if limit_test is not None and limit_test < 1:
+        raise ValueError(
+            f"`limit_test` must be >= 1. Received: limit_test={limit_test}."
+        )
+    runs = _load_runs(run_dir, compare)
+    run = next(iter(runs.values()))
+    data = _load_data(run, dataset, data_dir)
+    for each in runs.values():
+        _check_fit(each, data, run)
+    seed = run.recipe.seed
+    split = scoring.limited(data.test, limit_test, seed)
+    crops = run.recipe.tests_crops() if multi_crop is None else multi_crop
+    folder = run.folder.path / "evaluation"
+    summary = _test(runs, data, split, crops, folder)
+    if robustness:
+        limit = limit_test or ROBUSTNESS_IMAGES
+        split = scoring.limited(data.test, limit, seed)
+        summary["robustness"] = _disturb(runs, split, folder)
+        run.folder.write_json(folder / "evaluation.json", summary)
+    print(f"Written to {folder}:")
+    print("  " + "  ".join(n for n in FILES if (folder / n).exists()))
+
+
+def _load_runs(run_dir, compare) -> dict[str, Run]:
+    """Loads one or two runs, by the names they get in tables."""
+    run = load_run(run_dir)
+    runs = {run.name: run}
+    if compare is not None:
+        other = load_run(compare)
+        same = other.name == run.name
+        runs[str(other.folder.path) if same else other.name] = other
+    return runs
+
+
+def _load_data(run: Run, dataset, data_dir) -> Dataset:
+    recipe = run.recipe
+    if dataset is None:
+        dataset, data_dir = recipe.dataset, data_dir or recipe.data_dir
+    return load(dataset, data_dir, image_size=recipe.image_size)
+
+
+def _check_fit(run: Run, data: Dataset, first: Run):
+    if run.model.input_shape != first.model.input_shape:
+        raise ValueError(
+            "`compare` must be a run on images of the same size. Received: "
+            f"compare={run.folder.path} with {run.model.input_shape[1:]}, "
+            f"run_dir={first.folder.path} with {first.model.input_shape[1:]}."
+        )
+    if run.class_names != data.class_names:
+        raise ValueError(
+            "The data must have the classes of the run. Received: "
+            f"{data.name} with {_few(data.class_names)}, for the run in "
+            f"{run.folder.path} with {_few(run.class_names)}."
+        )
+
+
+def _few(names):
+    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    return f"{len(names)} classes ({shown})"
+
+
+def _test(runs, data, split, crops, folder):
+    """Errors, classes, mistakes and capsules: prints, writes and draws.
+
+    Returns the content of `evaluation.json`.
+    """
+    run = next(iter(runs.values()))
+    tests = {
+        name: scoring.measure_test(
+            each.model,
+            split,
+            augmentation=each.recipe.augmentation,
+            crops=crops,
+            mirrored=each.recipe.mirrors(data.flip),
+        )
+        for name, each in runs.items()
+    }
+    errors = {name: found for name, (_, _, found) in tests.items()}
+    print(f"{data.name}, one view per image, as it is exported:")
+    for name, found in errors.items():
+        print(f"  {name}: {error_sentence(found)}")
+    scores, labels, _ = next(iter(tests.values()))
+    if run.scores == "logits":
+        # Logits have no unit; probabilities can be read.
+        scores = tf.nn.softmax(scores).numpy()
+    matrix = scoring.confusion_matrix(scores, labels)
+    classes = scoring.class_errors(matrix, data.class_names)
+    calibration = measure_calibration(scores, labels)
+    print(class_table(classes))
+    print(
+        "Expected calibration error: "
+        f"{100 * calibration.expected_error:.1f} points."
+    )
+    for name in FILES:
+        # The folder tells of one evaluation, not of parts of several.
+        (folder / name).unlink(missing_ok=True)
+    summary = {
+        "variant": run.recipe.variant,
+        "dataset": data.name,
+        "seed": run.recipe.seed,
+        "runs": errors,
+        "classes": [row._asdict() for row in classes],
+        "calibration": {"score": _score_name(run)} | calibration.as_json(),
+    }
+    run.folder.write_json(folder / "evaluation.json", summary)
+    write_csv(folder / "per_class.csv", summary["classes"])
+    _list_mistakes(run, split, scores, labels, folder / "mistakes.csv")
+    plots.confusion(matrix, data.class_names, folder / "confusion.png")
+    reliability(calibration, _score_name(run), folder / "reliability.png")
+    _draw_mistakes(run, split, scores, labels, folder / "mistakes.png")
+    _draw_capsules(run, split, folder / "capsules.png")
+    return summary
+
+
+def _score_name(run):
+    if run.scores == "lengths":
+        return "length of the winning capsule"
+    return "probability of the winning class"
+
+
+def _captions(run, split, scores, labels, places):
+    """Says of images at some places what they are and are taken for."""
+    captions = []
+    for place in places:
+        true, predicted = labels[place], scores[place].argmax()
+        captions.append(
+            plots.Shown(
+                split.name_of(int(place)),
+                run.class_names[true],
+                float(scores[place, true]),
+                run.class_names[predicted],
+                float(scores[place, predicted]),
+            )
+        )
+    return captions
+
+
+def _list_mistakes(run, split, scores, labels, path):
+    places = scoring.worst_mistakes(scores, labels)
+    rows = _captions(run, split, scores, labels, places)
+    write_csv(path, [row._asdict() for row in rows], plots.Shown._fields)
+
+
+def _draw_mistakes(run, split, scores, labels, path):
+    places = scoring.worst_mistakes(scores, labels, _SHOWN_MISTAKES)
+    if not len(places):
+        places = scoring.least_certain(scores, _SHOWN_MISTAKES)
+    captions = _captions(run, split, scores, labels, places)
+    images = scoring.images_at(run.model, split, np.array(places))
+    plots.mistakes(images, captions, path)
+
+
+def _draw_capsules(run, split, path):
+    if run.scores == "logits":
+        print(f"No capsules.png: {run.recipe.variant} has no class capsules.")
+        return
+    statistics = capsule_statistics(run.model, split, run.recipe.augmentation)
+    draw_capsules(statistics, run.class_names, path)
+
+
+def _disturb(runs, split, folder):
+    """Robustness: measures, prints, writes and draws; returns the rows."""
+    print(
+        f"Robustness on {split.num_examples:,} test images, one view each "
+        "(more or fewer: --limit_test):",
+        flush=True,
+    )
+    seed = next(iter(runs.values())).recipe.seed
+    measured = {
+        name: measure_robustness(
+            run.model, split, run.recipe.augmentation, seed, _progress(name)
+        )
+        for name, run in runs.items()
+    }
+    print(robustness_table(measured))
+    rows = list(robustness_rows(measured))
+    write_csv(folder / "robustness.csv", rows)
+    draw_robustness(measured, folder / "robustness.png")
+    return rows
+
+
+def _progress(name):
+    """Shows on a terminal how far a run's robustness is, and the time left."""
+    began = time.monotonic()
+
+    def show(share):
+        if not sys.stderr.isatty():
+            return
+        spent = time.monotonic() - began
+        minutes, seconds = divmod(round(spent * (1 - share) / share), 60)
+        print(
+            f"\r  {name}: {share:.0%}, {minutes}:{seconds:02d} left \x1b[K",
+            end="\n" if share == 1 else "", file=sys.stderr, flush=True,
+        )  # fmt: skip
+
+    return show
