@@ -134,7 +134,13 @@ def functional(model):
 def _lower_by_higher(model, pairs):
     names = {layer.name: layer for layer in model.layers}
     lower_of: dict[str, list[str]] = {}
-    for higher, lower in pairs:
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise ValueError(
+                "`pairs` must be a list of pairs of names, (higher, lower). "
+                f"Received: {pair!r} in it. Try [('high', 'low')]."
+            )
+        higher, lower = pair
         for name in (higher, lower):
             if name not in names:
                 raise ValueError(

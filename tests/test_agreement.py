@@ -135,6 +135,14 @@ def test_refuses_unknown_names(pair):
         attach_agreement(sequential(), [pair])
 
 
+@pytest.mark.parametrize(
+    "pairs", [("high", "low"), [("high", "low", "low")], ["ab"]]
+)
+def test_refuses_names_that_are_no_pairs(pairs):
+    with pytest.raises(ValueError, match="list of pairs of names.*Received: "):
+        attach_agreement(sequential(), pairs)
+
+
 def test_refuses_a_pair_in_the_wrong_order():
     with pytest.raises(
         ValueError, match="must come before.*Received: higher='low'"

@@ -88,8 +88,8 @@ class Recipe:
         None, "More fields of the variant's config, NAME=VALUE, repeatable."
     )
     validation_fraction: float = _flag(
-        0.1, "Share of the training data to select on; the test data are read "
-        "once, at the end."
+        0.1, "Share of the training data to select on, where the data have no "
+        "val part; the test data are read once, at the end."
     )  # fmt: skip
     limit_train: int | None = _flag(None, "Use only so many training images.")
     limit_test: int | None = _flag(None, "Test on only so many images.")
