@@ -36,12 +36,13 @@ def write(reproduction: Reproduction) -> None:
 
 def line(reproduction: Reproduction, row: Row, seed: int) -> str:
     """Says in one line how a run ended."""
-    result = reproduction.outcome(row).results[seed]
+    outcome = reproduction.outcome(row)
+    result = outcome.results[seed]
     head = f"row {row.name}, {row.label}, seed {seed}:"
     if "failed" in result:
         return f"{head} failed: {result['reason']}"
     return (
-        f"{head} test error {result['test_error']:.2%} after "
+        f"{head} test error {outcome.errors[seed]:.2%} after "
         f"{result['images_seen']:,} images, "
         f"{result['train_seconds'] / 60:.1f} minutes"
     )
