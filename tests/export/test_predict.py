@@ -157,10 +157,3 @@ def test_program_runs_from_the_shell(models, pictures):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 7
-    done = subprocess.run(
-        [sys.executable, "-m", "export.predict", "--model=none", "x.png"],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert len(done.stderr.splitlines()) == 1

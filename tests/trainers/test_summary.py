@@ -77,24 +77,6 @@ def test_mistakes_are_refused_by_name(arguments, message):
         run(*arguments)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [("--bogus", "bogus"), ("--input_shape=32,3", "input_shape=(32, 3)")],
-)
-def test_a_refusal_is_one_line_and_exit_code_2(flag, message):
-    done = subprocess.run(
-        [sys.executable, "-m", "trainers.summary", "encapnet_tiny", flag],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not done.stdout
-
-
 def test_overrides_are_split_between_fields():
     texts = ["stem=((8,2),(8,1)),agreement=none", "cap_fc=dense"]
     assert cli.parse_overrides(texts) == {

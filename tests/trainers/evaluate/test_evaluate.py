@@ -1,10 +1,7 @@
 import csv
 import dataclasses
 import json
-import pathlib
 import shutil
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -385,22 +382,6 @@ def test_a_comparison_of_different_image_sizes_is_refused(
     )
     with pytest.raises(ValueError, match="Received: compare=.*40, 40, 3"):
         evaluate(folder.path, compare=tmp_path / "large")
-
-
-@pytest.mark.slow
-def test_a_refusal_is_one_line_and_exit_code_2(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "trainers.evaluate", f"--run_dir={tmp_path}/no"],
-        capture_output=True,
-        text=True,
-        cwd=pathlib.Path(__file__).parents[3],
-    )
-    assert done.returncode == 2
-    lines = [line for line in done.stderr.splitlines() if "error: " in line]
-    assert len(lines) == 1
-    assert lines[0].startswith("error: `run_dir` must be the folder of a run.")
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
 
 
 def test_run_keeps_its_recipe(folder, recipe):
