@@ -279,7 +279,7 @@ _H_IMAGENET = (
     _imagenet("v3_mild", "EncapNet v3+", "encapnet_v3", 40.18,
               image_size=224, augmentation="mild"),
     _imagenet("v3_strong", "EncapNet v3++", "encapnet_v3", 40.05,
-              image_size=224, augmentation="strong"),
+              image_size=224, augmentation="strong", flip=True),
     _imagenet("resnet18", "ResNet-18", "resnet18", 58.17),
 )  # fmt: skip
 

@@ -146,3 +146,12 @@ def test_the_equal_time_rows_share_all_but_the_network():
         for name in Recipe.__dataclass_fields__:
             if name not in ("variant", "override"):
                 assert getattr(other, name) == getattr(first, name), name
+
+
+def test_photographs_in_folders_are_mirrored_where_the_paper_mirrors():
+    rows = {row.name: row for row in EXPERIMENTS["h_imagenet"].rows}
+    mirrored = [
+        name for name, row in rows.items()
+        if make_recipe(row.fields).mirrors(is_safe=False)
+    ]  # fmt: skip
+    assert mirrored == ["v3_strong"]
