@@ -60,16 +60,13 @@ def error_sentence(summary: dict[str, Any]) -> str:
     low, high = summary["test_error_interval"]
     top5 = summary.get("test_top5_error")
     views = summary.get("multi_crop_views")
+    crops = f"by the mean of {views} crops" if views else ""
     return (
         f"test error {summary['test_error']:.2%} "
         f"(95% interval {low:.2%} to {high:.2%}, "
-        f"{summary['test_images']:,} images)"
+        f"{summary['test_images']:,} images"
+        + (f"; {crops} {summary['multi_crop_error']:.2%})" if views else ")")
         + (f", top-5 error {top5:.2%}" if top5 is not None else "")
-        + (
-            f"; by the mean of {views} crops {summary['multi_crop_error']:.2%}"
-            if views
-            else ""
-        )
     )
 
 

@@ -101,8 +101,8 @@ def _warn_of_strays(root, parts):
     ]
     if strays:
         warnings.warn(
-            f"{len(strays)} images lie outside the class folders of {root} "
-            f"and are left out: {_some(strays)}.",
+            f"Images outside the class folders of {root} are left out: "
+            f"{len(strays)}, {_some(strays)}.",
             stacklevel=3,
         )
 

@@ -1,8 +1,9 @@
 """Tests a trained network closely: `python -m trainers.evaluate --help`.
 
 Writes into the run's folder `evaluation/`: the numbers, the classes one by
-one, and pictures of what is confused, of the worst mistakes, of the capsules
-and, with --robustness, of the error under disturbance.
+one, all mistakes by name, and pictures of what is confused, of the worst
+mistakes, of how far scores can be trusted, of the capsules and, with
+--robustness, of the error under disturbance.
 """
 
 from absl import flags
