@@ -4,6 +4,8 @@ The conformance tests run over `CASES`. A layer or a variant that is missing
 here fails `test_every_layer_and_variant_is_listed`.
 """
 
+import functools
+
 import keras
 
 from encapnet_tf import create_model, layers
@@ -214,8 +216,21 @@ CASES = {f"layer:{name}": (layer_model, name) for name in LAYERS} | {
 }
 
 
-def make(case):
-    """Builds the model of a case, the same weights each time."""
+def make(case, policy="float32"):
+    """The model of a case, the same weights each time; it is built once."""
+    model, weights = _built(case, policy)
+    model.set_weights(weights)
+    keras.utils.set_random_seed(7)
+    return model
+
+
+@functools.cache
+def _built(case, policy):
     keras.utils.set_random_seed(7)
     build, name = CASES[case]
-    return build(name)
+    keras.config.set_dtype_policy(policy)
+    try:
+        model = build(name)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    return model, model.get_weights()

@@ -117,11 +117,7 @@ def test_symbolic_shape_is_the_real_one_at_any_batch_size(case):
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 @pytest.mark.parametrize("case", CASES)
 def test_mixed_precision_is_finite(case, policy):
-    keras.config.set_dtype_policy(policy)
-    try:
-        model = conformance.make(case)
-    finally:
-        keras.config.set_dtype_policy("float32")
+    model = conformance.make(case, policy)
     results, gradients = training_step(model, batch(model, 3))
     assert_finite(results + gradients)
     promised = [o.dtype for o in model.outputs]
@@ -133,11 +129,7 @@ def test_mixed_precision_is_finite(case, policy):
 @pytest.mark.parametrize("scale", [0.0, 1e4])
 @pytest.mark.parametrize("case", CASES)
 def test_extreme_inputs_give_finite_outputs_and_gradients(case, scale, policy):
-    keras.config.set_dtype_policy(policy)
-    try:
-        model = conformance.make(case)
-    finally:
-        keras.config.set_dtype_policy("float32")
+    model = conformance.make(case, policy)
     inputs = batch(model, 2, scale)
     assert_finite(outputs(model, inputs))
     results, gradients = training_step(model, inputs)
