@@ -1,6 +1,5 @@
 import dataclasses
 import re
-import subprocess
 import sys
 
 import pytest
@@ -159,34 +158,18 @@ def test_a_network_that_does_not_fit_is_refused(
     assert not (tmp_path / "new").exists()
 
 
-def program(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "trainers.benchmark", *arguments],
-        capture_output=True,
-        text=True,
-    )
-
-
 @pytest.mark.slow
-def test_the_program_measures_in_processes_of_its_own(tmp_path):
-    done = program(
+def test_each_task_is_measured_in_a_process_of_its_own(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setattr(tasks, "_PRODUCTS", (64, 128))
+    code = run(
         "--variants=encapnet_tiny", "--parts=variants", "--batch=8",
         "--seconds=0.1", f"--out={tmp_path}",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert re.search(r"encapnet_tiny +train +8 ", done.stdout)
+    output, error = capfd.readouterr()
+    assert (code, error) == (0, "")
+    assert re.search(r"encapnet_tiny +train +8 ", output)
     train, _ = read_results(tmp_path / "benchmark.json").measurements
     # So small a network takes little beside the graph of its step.
     assert 0.4 < train.memory_bytes / train.counted_bytes < 2.5
-
-
-@pytest.mark.slow
-def test_a_damaged_file_is_one_line_and_exit_code_2(tmp_path):
-    path = tmp_path / "stored.json"
-    path.write_text("{")
-    done = program(f"--compare={path}", f"--out={tmp_path}")
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: A stored benchmark is the")
-    assert done.stderr.count("\n") == 1
-    assert not done.stdout
