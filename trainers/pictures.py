@@ -80,8 +80,14 @@ def readable(text: str) -> str:
 
 @functools.cache
 def _characters(name):
-    path = font_manager.findfont(name, fallback_to_default=False)
-    return set(map(chr, font_manager.get_font(path).get_charmap()))
+    """Returns what a font can draw: nothing, if it is broken or of bitmaps."""
+    try:
+        path = font_manager.findfont(name, fallback_to_default=False)
+        font = font_manager.get_font(path)
+    except (OSError, RuntimeError, ValueError):
+        return set()
+    # Matplotlib cannot size fonts of bitmaps, such as coloured emoji.
+    return set(map(chr, font.get_charmap())) if font.scalable else set()
 
 
 def _other_fonts():

@@ -1,4 +1,5 @@
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -113,6 +114,33 @@ def test_names_in_any_script_are_drawn_without_warnings(drawn, tmp_path):
     shown = tick_labels(drawn[0].axes[0].xaxis)
     assert shown[0] == "кошка"
     assert shown[3] == r"\$a\$"
+
+
+def test_a_font_that_is_broken_or_of_bitmaps_is_passed_over(monkeypatch):
+    monkeypatch.setattr(pictures, "_other_fonts", lambda: ["Bitmaps", "Gone"])
+    monkeypatch.setattr(
+        pictures.font_manager, "findfont", lambda name, **_: name
+    )
+    fonts = {
+        pictures.FONT: {"scalable": True, "letters": "abc"},
+        "Bitmaps": {"scalable": False, "letters": "日"},
+    }
+
+    def get_font(name):
+        if name not in fonts:
+            raise RuntimeError("Cannot open")
+        return SimpleNamespace(
+            scalable=fonts[name]["scalable"],
+            get_charmap=lambda: dict.fromkeys(map(ord, fonts[name]["letters"])),
+        )
+
+    monkeypatch.setattr(pictures.font_manager, "get_font", get_font)
+    pictures._characters.cache_clear()
+    style = pictures.style_for(["a日本"])
+    shown = pictures.readable("a日")
+    pictures._characters.cache_clear()
+    assert style["font.family"] == [pictures.FONT]
+    assert shown == r"a\u65e5"
 
 
 def test_characters_that_no_font_has_become_their_numbers(monkeypatch):
