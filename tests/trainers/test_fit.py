@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import random
 import re
 import signal
@@ -177,23 +176,6 @@ def test_sigterm_saves_and_exits_within_ten_seconds(npz_path, tmp_path):
     assert process.returncode == 0
     assert "the same command goes on" in output
     assert list((tmp_path / "run" / "checkpoints").glob("*.npz"))
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--dataset=nowhere"], "`dataset` must be one of.*Received"),
-        (["--dataset=npz:missing.npz"], "missing.npz"),
-        (["stray"], "takes flags only. Received: stray"),
-    ],
-)
-@pytest.mark.slow
-def test_a_refusal_is_one_line_and_writes_nothing(flags, message, tmp_path):
-    environment = os.environ | {"PYTHONPATH": os.getcwd()}
-    done = fit(*flags, cwd=tmp_path, env=environment)
-    assert done.returncode == 2
-    assert re.fullmatch(f"error: .*{message}.*\n", done.stderr)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

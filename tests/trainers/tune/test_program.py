@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -165,17 +164,6 @@ def test_sigterm_saves_the_trial_under_way(npz_path, tmp_path):
     assert "Stopped; the same command goes on" in output
     assert list(folder.glob("trials/00/seed0/checkpoints/*.npz"))
     assert not results(folder)
-
-
-@pytest.mark.slow
-def test_a_refusal_is_one_line_and_writes_nothing(tmp_path):
-    environment = os.environ | {"PYTHONPATH": os.getcwd()}
-    done = run(
-        *TUNE, "--dataset=npz:missing.npz", cwd=tmp_path, env=environment
-    )
-    assert done.returncode == 2
-    assert re.fullmatch("error: .*missing.npz.*\n", done.stderr)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("flag", ["tuner_workers", "workers"])
