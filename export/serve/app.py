@@ -1,8 +1,6 @@
 """The routes: TensorFlow Serving's REST protocol, and a page."""
 
-import asyncio
 import contextlib
-import importlib.resources
 import json
 from collections.abc import AsyncIterator
 
@@ -13,22 +11,11 @@ from export.serve.access_log import AccessLog
 from export.serve.limits import Limits, Refusal
 from export.serve.metrics import Metrics
 from export.serve.model.served import ServedModel
+from export.serve.page_routes import add_page
 from export.serve.workers import Workers
 
-_PAGE = {
-    "/": ("index.html", "text/html"),
-    "/style.css": ("style.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-}
-# The page loads from nowhere but this server.
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
-    "style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
+# Who only asks whether something is there (HEAD) is told as by GET.
+_READ = ("GET", "HEAD")
 
 
 def create_app(model: ServedModel, limits: Limits) -> FastAPI:
@@ -52,32 +39,34 @@ def create_app(model: ServedModel, limits: Limits) -> FastAPI:
     app.add_exception_handler(Refusal, _refuse)
     app.add_exception_handler(HTTPException, _refuse_path)
     # Routes are tried in this order.
-    _add_predict(app, model, workers, limits)
+    _add_predict(app, model, workers)
     _add_status(app, model, metrics)
-    _add_page(app, model, limits)
+    add_page(app, model, workers, limits)
     return app
 
 
 def _add_status(app, model, metrics):
-    @app.get("/healthz")
+    @app.api_route("/healthz", methods=_READ)
     async def health():
         return _json({"status": "ok", "version": model.current.number})
 
-    @app.get("/metrics")
+    @app.api_route("/metrics", methods=_READ)
     async def prometheus():
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @app.get("/v1/models")
+    @app.api_route("/v1/models", methods=_READ)
     async def no_name():
         raise Refusal(400, "Missing model name in request.")
 
-    @app.get("/v1/models/{name}")
-    @app.get("/v1/models/{name}/versions/{number}")
+    @app.api_route("/v1/models/{name}", methods=_READ)
+    @app.api_route("/v1/models/{name}/versions/{number}", methods=_READ)
     async def status(request: Request, name: str, number: str | None = None):
         return _json(_status(model, name, _number(request, name, number)))
 
-    @app.get("/v1/models/{name}/metadata")
-    @app.get("/v1/models/{name}/versions/{number}/metadata")
+    @app.api_route("/v1/models/{name}/metadata", methods=_READ)
+    @app.api_route(
+        "/v1/models/{name}/versions/{number}/metadata", methods=_READ
+    )
     async def metadata(request: Request, name: str, number: str | None = None):
         version = model.version(name, _number(request, name, number))
         spec = {
@@ -91,18 +80,12 @@ def _add_status(app, model, metrics):
         )
 
 
-def _add_predict(app, model, workers, limits):
+def _add_predict(app, model, workers):
     @app.post("/v1/models/{name}:predict")
     @app.post("/v1/models/{name}/versions/{number}:predict")
     async def predict(request: Request, name: str, number: str | None = None):
         version = model.version(name, _number(request, name, number))
-        workers.take_place()
-        try:
-            body = await _read_body(request, limits)
-        except BaseException:
-            workers.leave_place()
-            raise
-        answer = await workers.predict(version, body)
+        answer = await workers.predict(request, version)
         return Response(answer, media_type="application/json")
 
     @app.post("/v1/models/{name}:classify")
@@ -117,68 +100,6 @@ def _add_predict(app, model, workers, limits):
             "tensorflow/serving/classify or tensorflow/serving/regress. "
             "Received: tensorflow/serving/predict. Use :predict.",
         )
-
-
-def _add_page(app, model, limits):
-    files = importlib.resources.files("export.serve") / "page"
-    for path, (file, media_type) in _PAGE.items():
-        content = (files / file).read_bytes()
-        app.add_api_route(path, _page_file(content, media_type))
-
-    @app.get("/page.json")
-    async def about():
-        version = model.current
-        return _json(
-            {
-                "name": model.name,
-                "version": version.number,
-                "classes": version.labels,
-                "image_shape": version.image_shape,
-                "samples": list(version.samples),
-                "max_megabytes": limits.max_megabytes,
-            }
-        )
-
-    @app.get("/samples/{file}")
-    async def sample(file: str):
-        content = model.current.samples.get(file)
-        if content is None:
-            raise Refusal(404, "There is no such sample.")
-        return Response(content, media_type="image/png", headers=_PAGE_HEADERS)
-
-
-def _page_file(content, media_type):
-    async def serve():
-        return Response(content, media_type=media_type, headers=_PAGE_HEADERS)
-
-    return serve
-
-
-async def _read_body(request: Request, limits: Limits) -> bytes:
-    """Reads a body that is neither too long nor too slow."""
-    most = int(limits.max_megabytes * 1e6)
-    too_long = Refusal(
-        413,
-        f"A body may have {limits.max_megabytes:g} MB. Received: more. "
-        "Send fewer or smaller images.",
-    )
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length[:20]) > most:
-        raise too_long
-    body = bytearray()
-    try:
-        async with asyncio.timeout(limits.timeout_s):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > most:
-                    raise too_long
-    except TimeoutError:
-        raise Refusal(
-            408,
-            f"The body must arrive within {limits.timeout_s:g} seconds. "
-            f"Received: {len(body)} bytes of it.",
-        ) from None
-    return bytes(body)
 
 
 def _number(request: Request, name: str, text: str | None) -> int | None:

@@ -2,12 +2,17 @@
 
 import pathlib
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
 
-from export.serve.limits import Limits
-from export.serve.model.signatures import signatures_of
+from export.serve.limits import Limits, Refusal
+from export.serve.model.signatures import (
+    IMAGE_BYTES,
+    DecodingSignature,
+    signatures_of,
+)
 from export.serve.rest.protocol import DEFAULT_SIGNATURE
 
 _MAX_SAMPLES = 10
@@ -45,6 +50,22 @@ class LoadedVersion:
         for signature in self.signatures.values():
             signature.bind(self._session)
             signature.warm_up([1, limits.max_batch])
+
+    def decoded(self, file: bytes) -> np.ndarray:
+        """Returns the image `(H, W, C)` that the network is given.
+
+        Args:
+            file: An encoded image.
+
+        Raises:
+            Refusal: It cannot be decoded, or the model takes no files.
+        """
+        for signature in self.signatures.values():
+            if isinstance(signature, DecodingSignature):
+                files = np.array([file], object)
+                ((image,),) = signature.prepare({IMAGE_BYTES: files}).values()
+                return image
+        raise Refusal(404, "This model does not take files.")
 
     @property
     def image_shape(self) -> list[int] | None:

@@ -3,16 +3,30 @@
 import io
 from collections.abc import Iterable
 
-from PIL import Image
+from PIL import Image, ImageOps
 
+from encapnet_tf.data.images import to_rgb
 from export.serve.limits import Refusal
 
-_FORMATS = ("PNG", "JPEG")
+# What the graph of a SavedModel decodes, and what is converted for it.
+_OF_THE_GRAPH = ("PNG", "JPEG")
+_FORMATS = (*_OF_THE_GRAPH, "GIF", "WEBP", "BMP")
+_WORDS = "PNG, JPEG, GIF, WebP or BMP"
+_BEGINNINGS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
 _MODES = {1: "L", 3: "RGB"}
 # Where a PNG says how many bits each number has.
 _PNG_DEPTH = 24
 # Stands for a size that Pillow itself refuses to look at.
 _BOMB = (100_000, 100_000)
+_ORIENTATION = 0x0112
+# Without one of these a PNG says nothing of how it was held; to ask Pillow
+# would decode its pixels.
+_PNG_SAYS = (b"eXIf", b"Orientation", b"XML:com.adobe.xmp", b"Raw profile")
+
+
+def looks_like_an_image(content: bytes) -> bool:
+    """Whether bytes begin as an image file does."""
+    return content.startswith(_BEGINNINGS)
 
 
 def check_headers(
@@ -48,6 +62,31 @@ def check_headers(
             )
 
 
+def readable(name: str, image: bytes) -> bytes:
+    """Returns an image as the graph of a SavedModel can read it.
+
+    TensorFlow knows nothing of EXIF's orientation, WebP and BMP: such a file
+    is turned upright and made a PNG. All others stay as they are.
+
+    Args:
+        name: The field it came in.
+        image: An encoded image whose header has been checked.
+
+    Raises:
+        Refusal: It cannot be decoded.
+    """
+    try:
+        opened = _open(image)
+        if opened.format in _OF_THE_GRAPH and not _is_turned(opened, image):
+            return image
+        upright = to_rgb(ImageOps.exif_transpose(opened))
+        file = io.BytesIO()
+        upright.save(file, "PNG", compress_level=0)
+        return file.getvalue()
+    except Exception:  # whatever hostile bytes make Pillow raise
+        raise no_image(name) from None
+
+
 def fits_as_it_is(image: bytes, shape: tuple[int, int, int]) -> bool:
     """Whether an image is a PNG that needs no resizing and no conversion.
 
@@ -55,7 +94,7 @@ def fits_as_it_is(image: bytes, shape: tuple[int, int, int]) -> bool:
         image: An encoded image, of which only the header is read.
         shape: `(H, W, C)` of the images that the model takes.
     """
-    opened = Image.open(io.BytesIO(image), formats=_FORMATS)
+    opened = _open(image)
     return (
         opened.format == "PNG"
         and opened.size == (shape[1], shape[0])
@@ -69,14 +108,25 @@ def no_image(name: str) -> Refusal:
     """Says that something cannot be decoded."""
     return Refusal(
         400,
-        f"`{name}` takes images as PNG or JPEG. "
+        f"`{name}` takes images as {_WORDS}. "
         "Received: bytes that cannot be decoded as such.",
     )
 
 
+def _open(image):
+    return Image.open(io.BytesIO(image), formats=_FORMATS)
+
+
+def _is_turned(opened, image):
+    """Whether the pixels of a PNG or JPEG do not lie as they are shown."""
+    if opened.format == "PNG" and not any(word in image for word in _PNG_SAYS):
+        return False
+    return opened.getexif().get(_ORIENTATION, 1) in range(2, 9)
+
+
 def _size(name, image):
     try:
-        width, height = Image.open(io.BytesIO(image), formats=_FORMATS).size
+        width, height = _open(image).size
     except Image.DecompressionBombError:
         return _BOMB
     except Exception:  # whatever hostile bytes make Pillow raise

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from export.serve.limits import Refusal
+from export.serve.rest.images import looks_like_an_image
 from export.serve.rest.tensors import array_of, short
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -111,12 +112,28 @@ def _parse(body):
     except RecursionError:
         raise Refusal(400, "JSON Parse error: nested too deeply") from None
     except ValueError as problem:  # also of text that is not Unicode
-        raise Refusal(400, f"JSON Parse error: {problem}") from None
+        hint = _hint(body)
+        raise Refusal(400, f"JSON Parse error: {problem}{hint}") from None
     if not isinstance(document, dict):
         raise Refusal(
             400, f"Expected a JSON object. Received: {short(document)}."
         )
     return document
+
+
+def _hint(body):
+    """Says how to send what looks like an image, or a form with one."""
+    if looks_like_an_image(body):
+        received = "an image file"
+    elif body.startswith(b"--"):
+        received = "a form"
+    else:
+        return ""
+    return (
+        f". The body looks like {received}. Send JSON, with the file in "
+        'base64: {"signature_name": "serving_bytes", "instances": '
+        '[{"b64": "…"}]}'
+    )
 
 
 def _columns_of_rows(rows, specs):

@@ -97,7 +97,10 @@ def _require_kinds(name, leaves, kinds, words):
 
 
 def _mistaken(name, words, value):
-    return Refusal(400, f"`{name}` takes {words}. Received: {short(value)}.")
+    message = f"`{name}` takes {words}. Received: {short(value)}."
+    if isinstance(value, dict) and "b64" in value:
+        message += ' Encoded images need "signature_name": "serving_bytes".'
+    return Refusal(400, message)
 
 
 def _bytes(name, leaf):

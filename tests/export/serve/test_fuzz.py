@@ -8,12 +8,17 @@ import json
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from tests.export.serve import served
 
 IMAGE = served.images(1)[0].tolist()
 FILE = served.png(served.images(1)[0])
 JPEG = served.png(served.images(1)[0], "JPEG")
+WEBP = served.png(served.images(1)[0], "WEBP")
+EXIF = Image.Exif()
+EXIF[0x0112] = 6
+SIDEWAYS = served.png(served.images(1)[0], "JPEG", exif=EXIF)
 
 # Of one kind but never the same: hypothesis asks nothing twice.
 ARRAYS = st.integers(0, 10**6).map(lambda seed: served.images(1, seed)[0])
@@ -53,6 +58,8 @@ FILES = st.one_of(
     st.binary(max_size=40),
     damaged(FILE),
     damaged(JPEG),
+    damaged(SIDEWAYS),
+    damaged(WEBP),
     ARRAYS.map(served.png),
     ARRAYS.map(lambda image: served.png(image, "JPEG")),
 ).map(lambda file: {"b64": base64.b64encode(file).decode()})

@@ -87,18 +87,31 @@ def test_images_that_unpack_to_too_much_together(pets):
         b"",
         b"no image",
         served.png(served.images(1)[0])[:60],
-        served.png(served.images(1)[0], "GIF"),
-        served.png(served.images(1)[0], "BMP"),
+        served.png(served.images(1)[0], "TIFF"),
+        served.png(served.images(1)[0], "GIF")[:20],
+        served.png(served.images(1)[0], "BMP")[:60],
+        served.png(served.images(1)[0], "WEBP")[:40],
         b"\xff\xd8\xff\xe0" + bytes(50),
         bomb(8, 8),
         bomb(0, 8),
     ],
-    ids=["empty", "text", "cut", "gif", "bmp", "jpeg", "no pixels", "no size"],
+    ids=[
+        "empty",
+        "text",
+        "cut",
+        "tiff",
+        "cut gif",
+        "cut bmp",
+        "cut webp",
+        "jpeg",
+        "no pixels",
+        "no size",
+    ],
 )
 def test_what_is_no_image(pets, file):
     answer = pets.predict(encoded(served.png(served.images(1)[0]), file))
     assert answer.status == 400
-    assert "`image_bytes` takes images as PNG or JPEG" in answer.error
+    assert "`image_bytes` takes images as PNG, JPEG, GIF" in answer.error
 
 
 async def never():

@@ -34,6 +34,7 @@ def test_samples_are_those_of_the_model_alone(pets):
         "image_shape": [8, 8, 3],
         "samples": ["0_cat.png", "1_dog.png", "2_café.png"],
         "max_megabytes": 10.0,
+        "max_megapixels": 16.0,
     }
     assert pets.get("/samples/2_café.png").headers["content-type"] == (
         "image/png"

@@ -270,6 +270,26 @@ def test_what_the_exporter_writes_is_served(tmp_path, trained):
     served.assert_answers(answer.json["predictions"], expected)
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/page.js", "/page.json", "/samples/0_cat.png", "/healthz",
+     "/metrics", "/v1/models/pets", "/v1/models/pets/versions/1",
+     "/v1/models/pets/metadata", "/v1/models/pets/versions/1/metadata"],
+)  # fmt: skip
+def test_head_tells_what_get_tells(pets, path):
+    head, get = pets.ask("HEAD", path), pets.get(path)
+    assert head.status == get.status == 200
+    assert head.headers["content-type"] == get.headers["content-type"]
+    if path != "/metrics":
+        assert head.headers["content-length"] == str(len(get.body))
+
+
+def test_head_of_what_is_not_there(pets):
+    assert pets.ask("HEAD", "/nothing").status == 404
+    assert pets.ask("HEAD", "/v1/models/dogs").status == 404
+    assert pets.ask("HEAD", "/v1/models/pets:predict").status == 400
+
+
 def test_health(pets):
     answer = pets.get("/healthz")
     assert (answer.status, answer.json) == (200, {"status": "ok", "version": 1})
