@@ -38,6 +38,9 @@ def define_flags() -> None:
         "model's; a deep network may need more.",
         lower_bound=0.0,
     )
+    flags.DEFINE_string(
+        "license", None, "The model's licence, for its card, such as MIT."
+    )
 
 
 def main(arguments: list[str]) -> int:
@@ -52,6 +55,7 @@ def main(arguments: list[str]) -> int:
         dataset=values.dataset,
         data_dir=values.data_dir,
         tolerance=values.tolerance,
+        licence=values.license,
     )
     if export.absence:
         print(f"Checked on noise, for want of the data: {export.absence}")

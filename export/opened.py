@@ -1,12 +1,13 @@
 """One way to ask a model, whatever it was written as.
 
-A run's Keras model, a SavedModel and a LiteRT file answer alike.
+A Keras model, a SavedModel and a LiteRT file answer alike.
 """
 
 import os
 import pathlib
 from typing import NamedTuple, Protocol
 
+import keras
 import numpy as np
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
@@ -14,7 +15,9 @@ from ai_edge_litert.interpreter import Interpreter
 from export.graph.inference import inference
 from export.version.folders import versions
 from trainers.quiet import silenced_stderr
+from trainers.recipe import Recipe
 from trainers.runs.finished import Run, load_run
+from trainers.runs.folder import RunFolder
 
 LABELS = "labels.txt"
 SIGNATURE = "serving_default"
@@ -129,7 +132,7 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
 
     Args:
         path: A `.tflite` file, a SavedModel, a folder of versions of it (the
-            newest is taken), or the folder of a run.
+            newest is taken), the folder of a run, or a `.keras` file.
 
     Returns:
         A model.
@@ -140,6 +143,8 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
     path = pathlib.Path(path)
     if path.suffix == ".tflite" and path.is_file():
         return OpenedLite(path)
+    if path.suffix == ".keras" and path.is_file():
+        return OpenedRun(_run_of(path))
     if (path / "saved_model.pb").is_file():
         return OpenedSavedModel(path)
     if found := versions(path):
@@ -147,10 +152,24 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
     if (path / "config.json").is_file():
         return OpenedRun(load_run(path))
     raise ValueError(
-        "`model` must be a .tflite file, a SavedModel, a folder of its "
-        f"versions, or a run's folder. Received: model={path}, which "
+        "`model` must be a .tflite or .keras file, a SavedModel, a folder of "
+        f"its versions, or a run's folder. Received: model={path}, which "
         + ("is none of them." if path.exists() else "does not exist.")
     )
+
+
+def _run_of(path):
+    """The run that a .keras file belongs to, or one that stands for it."""
+    folder = RunFolder(path.parent)
+    if path.name == folder.model.name and folder.config.exists():
+        return load_run(path.parent)
+    try:
+        model = keras.models.load_model(path, compile=False)
+    except Exception as problem:  # whatever zip, HDF5 or a layer raises
+        raise _unreadable(path, problem) from problem
+    names = _read_labels(path.parent, model.output_shape[-1])
+    # Nobody knows how it was trained: images are seen whole.
+    return Run(folder, Recipe(), model, {"class_names": list(names)})
 
 
 def _interpreter(content, num_threads):
@@ -185,6 +204,6 @@ def _read_labels(folder, count):
 def _unreadable(path, problem):
     reason = str(problem).strip().splitlines() or [type(problem).__name__]
     return ValueError(
-        f"{path} is damaged, or not written by `python -m export`. "
+        f"{path} is damaged, or was not written by this project. "
         f"Received: {reason[0][:200]}"
     )

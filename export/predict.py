@@ -1,7 +1,7 @@
 """Classes for one's own images: `python -m export.predict --model=… a.png`.
 
 Takes image files and folders of them. The model is an exported one
-(SavedModel or .tflite) or the folder of a run.
+(SavedModel or .tflite), the folder of a run or a .keras file.
 """
 
 import json
@@ -25,7 +25,9 @@ _BATCH = 64
 def define_flags() -> None:
     """Defines the flags of this program."""
     flags.DEFINE_string(
-        "model", "exported/encapnet", "SavedModel, .tflite file or run folder."
+        "model",
+        "exported/encapnet",
+        "SavedModel, .tflite or .keras file, or run folder.",
     )
     flags.DEFINE_integer(
         "top", 3, "Classes to show per image, the best first.", lower_bound=1

@@ -26,7 +26,9 @@ def versions(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
 
 
 def write_version(
-    folder: str | os.PathLike, write: Callable[[pathlib.Path], None]
+    folder: str | os.PathLike,
+    write: Callable[[pathlib.Path], None],
+    finish: Callable[[pathlib.Path, int], None] | None = None,
 ) -> pathlib.Path:
     """Writes the next version.
 
@@ -37,6 +39,8 @@ def write_version(
     Args:
         folder: The model's folder, made if need be.
         write: Writes into the folder it is given.
+        finish: Writes what needs the version's number. It is called again
+            with another number where another export took the first.
 
     Returns:
         The new version's folder.
@@ -48,8 +52,7 @@ def write_version(
     try:
         temporary.chmod(0o755)
         write(temporary)
-        _flush(temporary)
-        return _settle(temporary, folder)
+        return _settle(temporary, folder, finish)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         if is_new and not any(folder.iterdir()):
@@ -63,10 +66,13 @@ def _flush(folder):
                 os.fsync(file.fileno())
 
 
-def _settle(temporary, folder):
+def _settle(temporary, folder, finish):
     number = max(versions(folder), default=0)
     while True:
         number += 1
+        if finish is not None:
+            finish(temporary, number)
+        _flush(temporary)
         target = folder / str(number)
         try:
             return temporary.rename(target)

@@ -3,12 +3,15 @@
 import dataclasses
 import json
 import platform
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 import encapnet_tf
+from export.version.card_classes import classes_section
 from export.version.parity import NUM_IMAGES, Parity
 from export.version.samples import Samples
 from trainers.cost.step_cost import count_parameters, step_cost
@@ -31,16 +34,36 @@ class WrittenFormat(NamedTuple):
     milliseconds: dict[int, float]
 
 
-def model_card(run: Run, samples: Samples, formats: list[WrittenFormat]) -> str:
+class CardFacts(NamedTuple):
+    """What a card says beyond what the run knows.
+
+    Attributes:
+        version: The number of the version folder.
+        licence: Under which the model is handed on; None: not stated.
+        scores: The network's scores of the samples `(N, M)`.
+    """
+
+    version: int
+    licence: str | None
+    scores: np.ndarray
+
+
+def model_card(
+    run: Run, samples: Samples, formats: list[WrittenFormat], facts: CardFacts
+) -> str:
     """Returns the card in Markdown."""
     return "\n\n".join(
         (
             f"# {run.recipe.variant} on {run.recipe.dataset}",
-            _summary(run),
+            _summary(run, facts),
             "## Files",
             _formats(formats, samples),
+            "## Classes",
+            classes_section(samples, facts.scores, run.class_names),
             "## Inputs and outputs",
             _interface(run),
+            "## How images are fitted",
+            _fitting(run),
             "## Intended use",
             _intended_use(run),
             "## How it was trained",
@@ -51,11 +74,14 @@ def model_card(run: Run, samples: Samples, formats: list[WrittenFormat]) -> str:
     ) + "\n"  # fmt: skip
 
 
-def _summary(run):
+def _summary(run, facts):
     height, width, channels = run.model.input_shape[1:]
     cost = step_cost(run.model, batch_size=1)
+    today = datetime.now(UTC).date()
     return "\n".join(
         (
+            f"- version: {facts.version}, exported {today}",
+            f"- licence: {facts.licence or 'not stated (--license)'}",
             f"- classes: {len(run.class_names)} (`labels.txt`)",
             f"- images: {height}×{width}×{channels}",
             f"- parameters: {count_parameters(run.model).inference:,}",
@@ -124,12 +150,28 @@ def _interface(run):
         "Signatures of the SavedModel:\n\n"
         "- `serving_default`: `images`, uint8 (B, H, W, C), any B\n"
         "- `serving_float`: `images`, float32 in [0, 1]\n"
-        "- `serving_bytes`: `image_bytes`, JPEG or PNG files of any size\n\n"
+        "- `serving_bytes`: `image_bytes`, JPEG or PNG files of any size, "
+        "upright\n\n"
         "All return:\n\n"
         f"- `scores` (B, M): {scores}\n"
         "- `class_ids` (B,), `class_names` (B,): the highest score's class"
         f"{more}\n\n"
         "The `.tflite` files take uint8 `images` and return all but the names."
+    )
+
+
+def _fitting(run):
+    height, width, channels = run.model.input_shape[1:]
+    grey = ", made grey" if channels == 1 else ""
+    return (
+        f"`serving_bytes`, `export.predict` and `export.serve` resize an image "
+        f"until it just covers {height}×{width} pixels (height×width), cut its "
+        f"centre out{grey} and lay what is transparent on white. Whoever sends "
+        "`images` does so first.\n\n"
+        "Photos often lie on their side and say so in EXIF. `export.predict` "
+        "and `export.serve` turn them upright. The graph itself cannot: for "
+        "`serving_bytes` in TensorFlow Serving turn them before they are sent, "
+        "with Pillow: `ImageOps.exif_transpose(image)`."
     )
 
 

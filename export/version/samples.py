@@ -7,9 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from encapnet_tf.data import DataUnavailable, Split, batches, load
+from encapnet_tf.data import (
+    DataUnavailable,
+    Split,
+    batches,
+    load,
+    split_validation,
+)
+from encapnet_tf.data.splits import IndexedSplit
 from export.version.parity import NUM_IMAGES
 from trainers.runs.finished import Run
+from trainers.scoring import limited
 
 _TEST_IMAGES = 2000
 _CALIBRATION_IMAGES = 256
@@ -24,12 +32,15 @@ class Samples(NamedTuple):
         labels: Their labels, None for noise.
         calibration: Training images, None where the data cannot be had.
         absence: Why the data cannot be had, "" if they can.
+        trained_on: Per class, how many images the run was trained on; None
+            where nobody has counted them.
     """
 
     images: np.ndarray
     labels: np.ndarray | None
     calibration: np.ndarray | None
     absence: str
+    trained_on: np.ndarray | None = None
 
 
 def read_samples(
@@ -65,7 +76,21 @@ def read_samples(
         )
     images, labels = _read(data.test, _TEST_IMAGES, shape)
     calibration, _ = _read(data.train, _CALIBRATION_IMAGES, shape)
-    return Samples(images, labels, calibration, "")
+    counts = None if dataset else _training_counts(run, data)
+    return Samples(images, labels, calibration, "", counts)
+
+
+def _training_counts(run, data):
+    """Counts the classes of what was left when validation had its share."""
+    recipe = run.recipe
+    train = limited(data.train, recipe.limit_train, recipe.seed)
+    if data.validation is None:
+        train, _ = split_validation(
+            train, recipe.validation_fraction, recipe.seed
+        )
+    if not isinstance(train, IndexedSplit):
+        return None  # streamed: to count them is to read them all
+    return np.bincount(train.labels, minlength=data.num_classes)
 
 
 def _read(split: Split, count, shape):

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from datetime import UTC, datetime
 
 import keras
 import numpy as np
@@ -12,11 +13,13 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from encapnet_tf.data import load
+from encapnet_tf.data import load, split_validation
 from export.opened import OpenedSavedModel, Prediction, open_model
-from export.version import from_run
+from export.version import writer
+from export.version.card_classes import classes_section
 from export.version.from_run import export_run
 from export.version.parity import check_parity, scores_of
+from export.version.samples import Samples
 from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
 from trainers.runs.folder import RunFolder
@@ -30,7 +33,9 @@ FILES = ("saved_model.pb", "model.tflite", "model_float16.tflite",
 def exported(tmp_path_factory, trained):
     out = tmp_path_factory.mktemp("exported") / "stripes"
     quantize = ("none", "float16", "int8")
-    return export_run(str(trained.path), str(out), quantize=quantize)
+    return export_run(
+        str(trained.path), str(out), quantize=quantize, licence="MIT"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -142,15 +147,57 @@ def test_lite_files_have_builtin_operations_only(exported):
         assert "CONV_2D" in names
 
 
-def test_the_card_says_what_it_is(exported):
+def test_the_card_says_what_it_is(exported, trained):
     card = (exported.folder / "model_card.md").read_text()
     for text in ("encapnet_tiny", "test error", "parameters: ",
                  "multiply-adds", "| `model_int8.tflite` |", "Intended use",
                  "serving_bytes", "ms at batch 64"):  # fmt: skip
         assert text in card
+    today = datetime.now(UTC).date()
+    assert f"- version: 1, exported {today}" in card
+    assert "- licence: MIT" in card
+    data = load(read_recipe(trained.config)["dataset"])
+    # Validation has its tenth.
+    train, _ = split_validation(data.train, 0.1)
+    counts = np.bincount(train.labels)
+    assert f"Trained on {counts.sum():,} images, {counts[0]:,} of eac" in card
+    assert "until it just covers 32×32 pixels (height×width)" in card
+    assert "ImageOps.exif_transpose" in card
     recipe = json.loads(card.split("```json")[1].split("```")[0])
     assert recipe["variant"] == "encapnet_tiny"
     assert "data_dir" not in recipe
+
+
+def test_the_card_counts_the_errors_of_each_class(
+    exported, trained, test_images
+):
+    images, labels = test_images
+    card = (exported.folder / "model_card.md").read_text()
+    found = scores_of(open_model(trained.path), images).argmax(axis=1)
+    rows = [line.split(" | ") for line in card.splitlines()]
+    rows = {row[0]: row for row in rows if len(row) == 5}
+    for label in range(3):
+        of_class = found[labels == label]
+        _, trained_on, tested_on, error, _ = rows[f"| {label}"]
+        assert int(trained_on.replace(",", "")) > 0
+        assert int(tested_on) == len(of_class)
+        assert error == f"{(of_class != label).mean():.1%}"
+
+
+def test_unlike_numbers_of_images_are_named():
+    names = ("cat", "dog", "a|b")
+    labels = np.array([0, 1, 1, 2])
+    scores = np.eye(3)[[0, 1, 0, 2]]
+    counts = np.array([900, 500, 100])
+    samples = Samples(None, labels, None, "", counts)
+    text = classes_section(samples, scores, names)
+    assert "Trained on 1,500 images: from 100 of a|b to 900 of cat." in text
+    assert "The classes are unbalanced" in text
+    assert "| dog | 500 | 2 | 50.0% | cat (1) |" in text
+    assert "| a\\|b | 100 | 1 | 0.0% | – |" in text
+    unknown = samples._replace(labels=None, trained_on=None)
+    text = classes_section(unknown, scores, names)
+    assert text.startswith("Training images: not counted.")
 
 
 def test_warm_up_requests_are_answered(exported):
@@ -334,7 +381,7 @@ def test_a_saved_model_that_differs_is_not_written(
             scores, capsules = super().__call__(images)
             return Prediction(scores + 1e-3, capsules)
 
-    monkeypatch.setattr(from_run, "OpenedSavedModel", Off)
+    monkeypatch.setattr(writer, "OpenedSavedModel", Off)
     arguments = str(trained.path), str(tmp_path / "out")
     with pytest.raises(ValueError, match="needs a difference of at most 1e-05"):
         export_run(*arguments, formats=("saved_model",))

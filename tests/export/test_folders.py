@@ -47,5 +47,20 @@ def test_of_two_that_write_at_once_both_get_a_number(tmp_path):
         write("slow")(folder)
         write_version(tmp_path, write("quick"))
 
-    assert write_version(tmp_path, another) == tmp_path / "2"
+    def finish(folder, number):
+        (folder / "number").write_text(str(number))
+
+    assert write_version(tmp_path, another, finish) == tmp_path / "2"
+    assert (tmp_path / "2" / "number").read_text() == "2"
+    assert (tmp_path / "1" / "file").read_text() == "quick"
+
+
+def test_who_takes_a_number_first_keeps_it(tmp_path):
+    def finish(folder, number):
+        (folder / "number").write_text(str(number))
+        if number == 1:
+            write_version(tmp_path, write("quick"))
+
+    assert write_version(tmp_path, write("slow"), finish) == tmp_path / "2"
+    assert (tmp_path / "2" / "number").read_text() == "2"
     assert (tmp_path / "1" / "file").read_text() == "quick"

@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from export import predict
 from export.opened import open_model
 from export.version.from_run import export_run
 from trainers.recipe import read_recipe
+from trainers.runs.finished import load_run
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +25,7 @@ def models(tmp_path_factory, trained):
         "versions": out,
         "SavedModel": out / "1",
         "LiteRT": out / "1" / "model.tflite",
+        "Keras": trained.path / "model.keras",
     }
 
 
@@ -137,6 +140,24 @@ def test_what_is_no_model_is_refused(tmp_path, models):
             open_model(path)
     with pytest.raises(ValueError, match="Received: none"):
         run(f"--model={models['run']}")
+
+
+def test_a_keras_file_away_from_its_run_has_numbers_for_names(
+    trained, tmp_path
+):
+    path = shutil.copy(trained.path / "model.keras", tmp_path / "mine.keras")
+    model = open_model(path)
+    assert model.class_names == ("0", "1", "2")
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    assert open_model(path).class_names == ("a", "b", "c")
+    images = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), np.uint8)
+    run = load_run(trained.path)
+    np.testing.assert_allclose(
+        model(images).scores, run.model(images / 255.0), atol=1e-6
+    )
+    (tmp_path / "bad.keras").write_bytes(b"no model")
+    with pytest.raises(ValueError, match="bad.keras is damaged.*Received"):
+        open_model(tmp_path / "bad.keras")
 
 
 def test_labels_that_do_not_fit_are_refused(models, tmp_path):
