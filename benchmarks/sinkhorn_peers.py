@@ -35,7 +35,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from encapnet_tf.ops.sinkhorn import sinkhorn_divergence
+from encapnet_tf.ops import sinkhorn_divergence
 
 EPSILON = 0.1
 NUM_ITERATIONS = 10

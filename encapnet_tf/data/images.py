@@ -1,4 +1,7 @@
-"""Reads one image file of any common kind into an RGB array."""
+"""Reads one image file of any common kind into an RGB array, by Pillow.
+
+`graph_images` does the same within TensorFlow's graph.
+"""
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -28,17 +31,29 @@ def read_image(path, size: Size) -> np.ndarray:
     Raises:
         OSError: The file is not an image or is damaged.
     """
+    return np.asarray(fit(decode(path, path), size))
+
+
+def decode(file, name) -> Image.Image:
+    """Decodes an image, upright and in RGB.
+
+    Args:
+        file: Its name, or an open file.
+        name: What to call it where it cannot be decoded.
+
+    Raises:
+        OSError: The file is not an image or is damaged.
+    """
     try:
-        with Image.open(path) as image:
-            upright = ImageOps.exif_transpose(image)
-            return np.asarray(fit(to_rgb(upright), size))
+        with Image.open(file) as image:
+            return to_rgb(ImageOps.exif_transpose(image))
     except (
         OSError,
         ValueError,
         SyntaxError,
         Image.DecompressionBombError,
     ) as error:  # all that Pillow's decoders raise on damaged files
-        raise OSError(f"Cannot decode {path}: {error}") from error
+        raise OSError(f"Cannot decode {name}: {error}") from error
 
 
 def check_header(path):

@@ -8,6 +8,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from encapnet_tf.data import graph_images
 from encapnet_tf.data import images as image_files
 from encapnet_tf.data.splits import ArraySplit, Split
 
@@ -120,11 +121,7 @@ class StreamSplit(Split):
 
     def decode(self, records, size):
         """Decodes each image and fits it to the size."""
-        images = tf.map_fn(
-            lambda data: _decode_one(data, size),
-            records["image"],
-            fn_output_signature=tf.TensorSpec((*size, 3), tf.uint8),
-        )
+        images = graph_images.decode(records["image"], (*size, 3))
         return images, tf.cast(records["label"], tf.int32)
 
     def take(self, count, seed=0):
@@ -145,14 +142,3 @@ class StreamSplit(Split):
 
 def _one_seed(shuffle):
     return int(np.random.default_rng(shuffle).integers(2**31))
-
-
-def _decode_one(encoded, size):
-    """Decodes, resizes until it just covers `size` and keeps the centre."""
-    image = tf.io.decode_image(encoded, channels=3, expand_animations=False)
-    shape = tf.cast(tf.shape(image)[:2], tf.float32)
-    least = tf.constant(size, tf.float32)
-    target = tf.maximum(tf.round(shape * tf.reduce_max(least / shape)), least)
-    resized = tf.image.resize(image, tf.cast(target, tf.int32), antialias=True)
-    centre = tf.image.resize_with_crop_or_pad(resized, *size)
-    return tf.saturate_cast(tf.round(centre), tf.uint8)

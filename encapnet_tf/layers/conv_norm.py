@@ -9,10 +9,7 @@ import tensorflow as tf
 from encapnet_tf import ops
 from encapnet_tf.layers.batch_norm import BatchNorm
 from encapnet_tf.layers.grouped_conv import GroupedConv2D
-from encapnet_tf.ops.placement import on_this_cpu
-
-# A kernel is scaled instead of the maps if that pays in batches of four.
-_WORTHWHILE_BATCH = 4
+from encapnet_tf.ops import forms
 
 
 @keras.saving.register_keras_serializable(package="encapnet")
@@ -104,8 +101,12 @@ def convolve_and_normalize(
     bias = functools.reduce(operator.add, biases) if biases else None
     kernel, groups = _joint_kernel(convolutions)
     call = {"groups": groups, "stride": convolutions[0].stride}
-    if plus is None and _kernel_is_less(
-        convolutions[0], norm, kernel, inputs, training
+    by_batch = training and norm.trainable
+    shape = convolutions[0].compute_output_shape(inputs.shape)[1:]
+    if (
+        plus is None
+        and not by_batch
+        and forms.normalizes_kernel(kernel, tf.TensorShape(shape))
     ):
         scale, offset = norm.affine(bias)
         maps = ops.grouped_conv2d(inputs, kernel * scale, **call)
@@ -128,18 +129,3 @@ def _joint_kernel(convolutions):
             kernel = tf.pad(kernel, [rim, rim, [0, 0], [0, 0]])
         kernels.append(kernel)
     return functools.reduce(operator.add, kernels), groups
-
-
-def _kernel_is_less(conv, norm, kernel, inputs, training):
-    """Whether the normalisation is for the kernel rather than for the maps.
-
-    Exported graphs are left to the exporter, which folds more exactly.
-    """
-    batch_counts = training and norm.trainable
-    if batch_counts or not on_this_cpu() or kernel.dtype != tf.float32:
-        return False
-    maps = tf.TensorShape(conv.compute_output_shape(inputs.shape)[1:])
-    entries = maps.num_elements()
-    return bool(entries) and (
-        kernel.shape.num_elements() <= _WORTHWHILE_BATCH * entries
-    )

@@ -1,7 +1,7 @@
 """Feedback agreement: higher capsules must be able to recover lower ones.
 
-The training-only unit of section 3.2. `Generator` is the paper's g,
-`Extractor` its f.
+The training-only unit of section 3.2, with `Generator`, the paper's g, and
+`Extractor`, its f.
 """
 
 import threading
@@ -12,114 +12,8 @@ import tensorflow as tf
 from encapnet_tf import ops
 from encapnet_tf.checks import check_positive
 from encapnet_tf.config import AgreementConfig
-from encapnet_tf.layers.batch_norm import BatchNorm
-from encapnet_tf.layers.conv_norm import ConvNorm
-
-# Ours: on such maps two strides of 2 leave one entry, and the cosine distance
-# of vectors with one entry is constant.
-_SMALL_MAP = 4
-
-
-@keras.saving.register_keras_serializable(package="encapnet")
-class Generator(keras.layers.Layer):
-    """g: transposed convolution → BN → ReLU (→ squash), from higher to lower.
-
-    Args:
-        num_capsules: Groups of the convolution and capsules of the squash;
-            None: ungrouped and no squash (the paper's ablation d4).
-
-    Call arguments:
-        inputs: Pair (higher maps, lower maps); of the lower only the shape
-            matters.
-
-    Returns:
-        Maps of the lower's shape.
-    """
-
-    def __init__(self, num_capsules=None, **kwargs):
-        super().__init__(**kwargs)
-        self.num_capsules = num_capsules
-        self.norm = BatchNorm(name="norm", dtype=self.dtype_policy)
-
-    def build(self, input_shape):
-        """Makes the kernel of the transposed convolution."""
-        (_, *size, higher), (_, *lower_size, lower) = input_shape
-        self.stride = _stride(tuple(size), tuple(lower_size))
-        self.output_size = tuple(lower_size)
-        # Kernel 3 (appendix B) covers the strides of the paper, 1 and 2.
-        kernel_size = max(3, 2 * self.stride - 1)
-        groups = self.num_capsules or 1
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(kernel_size, kernel_size, lower // groups, higher),
-            initializer="glorot_normal",
-        )
-        self.bias = self.add_weight(
-            name="bias", shape=(lower,), initializer="zeros"
-        )
-        self.norm.build(input_shape[1])
-
-    def call(self, inputs, training=None):
-        """Generates u' from the higher maps."""
-        maps = ops.grouped_conv2d_transpose(
-            inputs[0],
-            self.kernel,
-            groups=self.num_capsules or 1,
-            stride=self.stride,
-            output_size=self.output_size,
-        )
-        maps = self.norm(maps, bias=self.bias, training=training)
-        if self.num_capsules is None:
-            return tf.nn.relu(maps)
-        return ops.activate_capsules(maps, self.num_capsules)
-
-    def compute_output_shape(self, input_shape):
-        """Returns the lower's shape."""
-        return input_shape[1]
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return super().get_config() | {"num_capsules": self.num_capsules}
-
-
-@keras.saving.register_keras_serializable(package="encapnet")
-class Extractor(keras.layers.Layer):
-    """f: two convolutions, each → BN → ReLU, to one vector per sample.
-
-    Call arguments:
-        inputs: Maps `(B, H, W, channels)`.
-
-    Returns:
-        Vectors `(B, entries)`.
-    """
-
-    def build(self, input_shape):
-        """Makes the two convolutions."""
-        _, height, width, channels = input_shape
-        small = max(height, width) <= _SMALL_MAP
-        # Kernel 3, a quarter of the channels, then one (appendix B).
-        self.first = ConvNorm(
-            max(1, channels // 4), 3, 2, name="first", dtype=self.dtype_policy
-        )
-        self.second = ConvNorm(
-            1, 3, 1 if small else 2, name="second", dtype=self.dtype_policy
-        )
-        self.first.build(input_shape)
-        shape = self.first.compute_output_shape(input_shape)
-        self.second.build(shape)
-        shape = self.second.compute_output_shape(shape)
-        self.num_entries = shape[1] * shape[2]
-        _check_entries(self.num_entries, input_shape)
-
-    def call(self, inputs, training=None):
-        """Extracts the vectors, by the statistics of this batch."""
-        maps = self.first(inputs, training=training)
-        maps = self.second(maps, training=training)
-        return tf.reshape(maps, (-1, self.num_entries))
-
-    def compute_output_shape(self, input_shape):
-        """Returns `(B, entries)`."""
-        return (input_shape[0], self.num_entries)
+from encapnet_tf.layers.extractor import Extractor, check_entries
+from encapnet_tf.layers.generator import Generator
 
 
 @keras.saving.register_keras_serializable(package="encapnet")
@@ -231,7 +125,7 @@ class FeedbackAgreement(keras.layers.Layer):
         if self.options.extractor == "conv":
             self.extractor.build(lower)
         else:
-            _check_entries(lower[1] * lower[2] * lower[3], lower)
+            check_entries(lower[1] * lower[2] * lower[3], lower)
         self.ramp = self.add_weight(
             name="ramp",
             shape=(),
@@ -275,7 +169,7 @@ class FeedbackAgreement(keras.layers.Layer):
         if options.batch == "global":
             recovered, lower = _gather(recovered), _gather(lower)
         if options.divergence == "kl":
-            return _kl(lower, recovered)
+            return ops.kl_divergence(lower, recovered)
         divergence = ops.sinkhorn_divergence_with_error(
             recovered,
             lower,
@@ -301,39 +195,8 @@ class FeedbackAgreement(keras.layers.Layer):
         )
 
 
-def _stride(higher_size, lower_size):
-    """The stride that takes the lower size to the higher one."""
-    # The one below is too small, and larger ones only shrink the lower more.
-    stride = -(-lower_size[0] // higher_size[0])
-    if tuple(-(-side // stride) for side in lower_size) != higher_size:
-        raise ValueError(
-            "The lower maps must be as large as the higher ones, or larger by "
-            f"an integer stride. Received: higher {higher_size}, lower "
-            f"{lower_size}. Calls and pairs name the higher end first."
-        )
-    return stride
-
-
-def _check_entries(count, lower_shape):
-    if count < 2:
-        raise ValueError(
-            "The maps are too small for feedback agreement: one entry per "
-            "sample is left to compare, and the cosine distance of such "
-            "vectors is constant. Received: lower maps of shape "
-            f"{tuple(lower_shape)}. Join larger maps."
-        )
-
-
 def _gather(vectors):
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         return vectors
     return context.all_gather(vectors, axis=0)
-
-
-def _kl(target, recovered):
-    """KL(q ‖ p) of softmaxes over the entries, mean over the batch."""
-    target, recovered = map(ops.at_least_float32, (target, recovered))
-    log_q, log_p = tf.nn.log_softmax(target), tf.nn.log_softmax(recovered)
-    per_sample = tf.reduce_sum(tf.exp(log_q) * (log_q - log_p), axis=-1)
-    return tf.cast(tf.reduce_mean(per_sample), tf.float32)

@@ -7,10 +7,17 @@ from encapnet_tf.ops.capsule_maps import (
     merge_capsules,
     split_capsules,
 )
+from encapnet_tf.ops.divergence import (
+    SinkhornDivergence,
+    kl_divergence,
+    sinkhorn_divergence,
+    sinkhorn_divergence_with_error,
+)
 from encapnet_tf.ops.factored_routing import (
     factored_dynamic_routing,
     factored_em_routing,
 )
+from encapnet_tf.ops.forms import plain_forms
 from encapnet_tf.ops.ground_cost import cost_matrix
 from encapnet_tf.ops.grouped_conv import (
     grouped_conv2d,
@@ -23,13 +30,7 @@ from encapnet_tf.ops.routing import (
     dynamic_routing,
     em_routing,
 )
-from encapnet_tf.ops.sinkhorn import (
-    SinkhornDivergence,
-    SinkhornResult,
-    sinkhorn,
-    sinkhorn_divergence,
-    sinkhorn_divergence_with_error,
-)
+from encapnet_tf.ops.sinkhorn import SinkhornResult, sinkhorn
 from encapnet_tf.ops.squash import at_least_float32, length, squash
 
 __all__ = [
@@ -47,10 +48,12 @@ __all__ = [
     "factored_em_routing",
     "grouped_conv2d",
     "grouped_conv2d_transpose",
+    "kl_divergence",
     "length",
     "list_capsules",
     "merge_capsules",
     "merge_groups",
+    "plain_forms",
     "sinkhorn",
     "sinkhorn_divergence",
     "sinkhorn_divergence_with_error",

@@ -6,7 +6,7 @@ capsule i = c·H·W + h·W + w.
 
 import tensorflow as tf
 
-from encapnet_tf.ops.placement import on_this_cpu
+from encapnet_tf.ops import forms
 from encapnet_tf.ops.squash import squash, squash_maps
 
 
@@ -46,7 +46,7 @@ def arrange_capsules(capsules: tf.Tensor, height: int, width: int) -> tf.Tensor:
 def activate_capsules(maps: tf.Tensor, num_capsules: int) -> tf.Tensor:
     """ReLU, then squash capsule by capsule; the shape stays."""
     maps = tf.nn.relu(maps)
-    if on_this_cpu():
+    if forms.squashes_by_products():
         return squash_maps(maps, num_capsules)
     return merge_capsules(squash(split_capsules(maps, num_capsules)))
 

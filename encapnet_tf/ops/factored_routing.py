@@ -14,17 +14,13 @@ import tensorflow as tf
 from encapnet_tf.checks import check_choice, check_positive
 from encapnet_tf.choices import SOFTMAX_OVER
 from encapnet_tf.ops.factored_votes import (
-    VoteStatistics,
+    VoteGaussians,
     VoteSums,
     origin_of,
     products,
 )
 from encapnet_tf.ops.routed_moments import routed_moments
-from encapnet_tf.ops.routing import (
-    EMRouting,
-    activation_scores,
-    narrowest_variances,
-)
+from encapnet_tf.ops.routing import EMRouting, em_rounds
 from encapnet_tf.ops.squash import at_least_float32, squash
 
 
@@ -121,22 +117,20 @@ def factored_em_routing(
     lower -= centres
     features = tf.concat((_with_one(lower), products(lower)), axis=-1)
     moments = _same_moments(features * gains) / bias.shape[1]
-    statistics = VoteStatistics(kernel, bias, centres, moments[:, :, :1])
-    for iteration in range(num_iterations):
-        means, variances, masses = statistics.fit(moments)
-        if iteration == 0:
-            narrowest = narrowest_variances(variances)
-        variances = tf.maximum(variances, narrowest)
-        scores = activation_scores(variances, masses, beta_v, beta_a, iteration)
-        if iteration < num_iterations - 1:
-            log_activations = tf.math.log_sigmoid(scores)
-            moments = routed_moments(
-                features,
-                statistics.log_densities(means, variances, log_activations),
-                softmax_over="higher",
-                gains=gains[..., 0],
-            )
-    return EMRouting(statistics.origin + means, tf.sigmoid(scores))
+    statistics = VoteGaussians(kernel, bias, centres, moments[:, :, :1])
+
+    def assign(*gaussians):
+        return routed_moments(
+            features,
+            statistics.log_densities(*gaussians),
+            softmax_over="higher",
+            gains=gains[..., 0],
+        )
+
+    routed = em_rounds(
+        statistics.fit, assign, moments, beta_v, beta_a, num_iterations
+    )
+    return EMRouting(statistics.origin + routed.capsules, routed.activations)
 
 
 def _with_one(lower):

@@ -68,7 +68,7 @@ class VoteSums:
         return tf.reshape(queries, (-1, *self._inputs, self._higher))
 
 
-class VoteStatistics:
+class VoteGaussians:
     """What EM takes of votes, from and to the features (1, δ, φ(δ)).
 
     A vote is W_c δ + m, with δ = u − ū_c and m = W_c ū_c + bias. All means are

@@ -8,9 +8,7 @@ features of a lower capsule, M higher capsules.
 
 import tensorflow as tf
 
-# Up to so many coefficients of an image (1 MiB of float32) a batch is taken
-# at once: a turn of the loop over images costs about 0.2 ms.
-LARGEST_AT_ONCE = 2**18
+from encapnet_tf.ops import forms
 
 
 def routed_moments(
@@ -37,7 +35,7 @@ def routed_moments(
     """
     _, channels, places, _ = features.shape
     higher = queries.shape[-1]
-    at_once = channels * places * higher <= LARGEST_AT_ONCE
+    at_once = forms.routes_at_once(channels * places * higher)
     images = _at_once if at_once else _one_by_one
     route = _over_lower if softmax_over == "lower" else _over_higher
     values = features if gains is None else features * gains[..., None]

@@ -4,6 +4,7 @@ Lower capsules i = 1 … N vote for higher capsules j = 1 … M with vectors of 
 entries. Both routings compute in float32 (float64 for float64 votes).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -105,43 +106,51 @@ def em_routing(
     )
     num_higher = tf.cast(tf.shape(votes)[2], votes.dtype)
     assignments = tf.fill(tf.shape(votes)[:3], 1 / num_higher)
+
+    def fit(assignments):
+        return _m_step(votes, assignments * activations[:, :, None])
+
+    def assign(*gaussians):
+        return _e_step(votes, *gaussians)
+
+    return em_rounds(fit, assign, assignments, beta_v, beta_a, num_iterations)
+
+
+def em_rounds(
+    fit: Callable,
+    assign: Callable,
+    assignments: tf.Tensor,
+    beta_v: tf.Tensor,
+    beta_a: tf.Tensor,
+    num_iterations: int,
+) -> EMRouting:
+    """Fits Gaussians and assigns the votes to them in turn.
+
+    Args:
+        fit: From assignments, in whatever form, to means, variances and masses.
+        assign: From means, variances and the logarithms of the activations to
+            the next assignments.
+        assignments: The first ones.
+        beta_v: See `em_routing`.
+        beta_a: See `em_routing`.
+        num_iterations: See `em_routing`.
+    """
     for iteration in range(num_iterations):
-        means, variances, masses = _m_step(
-            votes, assignments * activations[:, :, None]
-        )
+        means, variances, masses = fit(assignments)
         if iteration == 0:
-            narrowest = narrowest_variances(variances)
+            share = _SMALLEST_SHARE_OF_VARIANCE * variances
+            narrowest = tf.maximum(share, _SMALLEST_VARIANCE)
         variances = tf.maximum(variances, narrowest)
-        scores = activation_scores(variances, masses, beta_v, beta_a, iteration)
+        scores = _activation_scores(
+            variances, masses, beta_v, beta_a, iteration
+        )
         if iteration < num_iterations - 1:
-            assignments = _e_step(
-                votes, means, variances, tf.math.log_sigmoid(scores)
-            )
+            assignments = assign(means, variances, tf.math.log_sigmoid(scores))
     return EMRouting(means, tf.sigmoid(scores))
 
 
-def narrowest_variances(variances: tf.Tensor) -> tf.Tensor:
-    """Returns the bound of all rounds' variances from those of the first."""
-    share = _SMALLEST_SHARE_OF_VARIANCE * variances
-    return tf.maximum(share, _SMALLEST_VARIANCE)
-
-
-def activation_scores(
-    variances: tf.Tensor,
-    masses: tf.Tensor,
-    beta_v: tf.Tensor,
-    beta_a: tf.Tensor,
-    iteration: int,
-) -> tf.Tensor:
-    """Returns the logits of the activations of EM's round, `(B, M)`.
-
-    Args:
-        variances: σ² `(B, M, E)`.
-        masses: Σ_i r `(B, M)`.
-        beta_v: `(M,)`.
-        beta_a: `(M,)`.
-        iteration: The round, from 0.
-    """
+def _activation_scores(variances, masses, beta_v, beta_a, iteration):
+    """The logits of the activations of a round, `(B, M)`."""
     log_deviations = 0.5 * tf.math.log(variances)
     costs = tf.reduce_sum(log_deviations + beta_v[:, None], -1) * masses
     sharpness = 1.0 + iteration

@@ -1,6 +1,6 @@
 """Entropic optimal transport between two batches (paper, section 3.3).
 
-The problem (`cost_matrix`) is apart from the solver (`sinkhorn`), and
+The problem (`cost_matrix`) is apart from the solver, which is here, and
 `sinkhorn_divergence` puts them together. Rows are the generated batch u',
 columns the batch u, both with uniform mass.
 
@@ -22,20 +22,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from encapnet_tf.checks import check_choice
-from encapnet_tf.choices import COSTS, SOLVER_DOMAINS
-from encapnet_tf.ops.ground_cost import (
-    as_features,
-    check_rank,
-    embed,
-    pairwise,
-)
+from encapnet_tf.choices import SOLVER_DOMAINS
+from encapnet_tf.ops import forms
+from encapnet_tf.ops.ground_cost import check_rank
 from encapnet_tf.ops.squash import at_least_float32
-
-# With |Q| / epsilon <= 60 every scaling lies within exp(60) times the batch
-# size of 1, inside float32's exp(+-87), so nothing overflows or is lost.
-_SAFE_EXPONENT = 60.0
-# More iterations become a loop, so that the graph stays small.
-_MAX_UNROLLED = 32
 
 
 class SinkhornResult(NamedTuple):
@@ -50,13 +40,6 @@ class SinkhornResult(NamedTuple):
 
     plan: tf.Tensor
     transport_cost: tf.Tensor
-    marginal_error: tf.Tensor
-
-
-class SinkhornDivergence(NamedTuple):
-    """The divergence and the marginal error of its cross term."""
-
-    value: tf.Tensor
     marginal_error: tf.Tensor
 
 
@@ -90,126 +73,18 @@ def sinkhorn(
         >>> round(float(result.transport_cost), 4)  # e^-1 / (1 + e^-1)
         0.2689
     """
-    _check_solver(epsilon, num_iterations, domain)
+    check_solver(epsilon, num_iterations, domain)
     costs = at_least_float32(cost_matrix)
     check_rank("cost_matrix", costs)
+    domain = forms.solver_domain(domain, num_iterations, epsilon, math.inf)
     plan = _solve(costs, float(epsilon), int(num_iterations), domain)
     column_mass = _uniform(costs, -1)
     column_error = tf.abs(tf.reduce_sum(plan, axis=-2) - column_mass)
     return SinkhornResult(
         plan=plan,
-        transport_cost=_inner(plan, costs),
+        transport_cost=inner(plan, costs),
         marginal_error=tf.reduce_sum(column_error, axis=-1),
     )
-
-
-def sinkhorn_divergence(
-    x,
-    y,
-    *,
-    cost: str = "cosine",
-    epsilon: float = 0.1,
-    num_iterations: int = 10,
-    debias: bool = True,
-    plan_gradient: bool = False,
-    domain: str = "auto",
-) -> tf.Tensor:
-    """Divergence 2 W(x, y) - W(x, x) - W(y, y) of two batches of vectors.
-
-    W is the transport cost of `sinkhorn`. The self-terms make the divergence of
-    a batch with itself 0.
-
-    Args:
-        x: Generated batch `(..., B2, d)`.
-        y: Target batch `(..., B1, d)`.
-        cost: See `cost_matrix`.
-        epsilon: See `sinkhorn`.
-        num_iterations: See `sinkhorn`.
-        debias: False leaves W(x, y) alone.
-        plan_gradient: False holds the plan constant for the gradient, and then
-            no iteration is kept on the tape. True differentiates through them.
-        domain: See `sinkhorn`.
-
-    Returns:
-        `(...)`, float64 if an input is, else float32.
-
-    Example:
-        >>> x, y = [[1.0, 0.0]], [[0.0, 2.0]]
-        >>> sinkhorn_divergence(x, y).numpy()
-        np.float32(2.0)
-        >>> sinkhorn_divergence(x, y, debias=False).numpy()
-        np.float32(1.0)
-    """
-    return sinkhorn_divergence_with_error(
-        x,
-        y,
-        cost=cost,
-        epsilon=epsilon,
-        num_iterations=num_iterations,
-        debias=debias,
-        plan_gradient=plan_gradient,
-        domain=domain,
-    ).value
-
-
-def sinkhorn_divergence_with_error(
-    x,
-    y,
-    *,
-    cost: str = "cosine",
-    epsilon: float = 0.1,
-    num_iterations: int = 10,
-    debias: bool = True,
-    plan_gradient: bool = False,
-    domain: str = "auto",
-) -> SinkhornDivergence:
-    """`sinkhorn_divergence` together with how well W(x, y) converged.
-
-    Args:
-        x: See `sinkhorn_divergence`, as for all other arguments.
-        y: Target batch.
-        cost: Kind of cost.
-        epsilon: Weight of the entropy.
-        num_iterations: Iterations of the solver.
-        debias: Whether to subtract the self-terms.
-        plan_gradient: Whether to differentiate through the plan.
-        domain: Form of the iteration.
-
-    Returns:
-        A `SinkhornDivergence`.
-
-    Example:
-        >>> x, y = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 3.0]]
-        >>> result = sinkhorn_divergence_with_error(x, y, cost="l2")
-        >>> [round(float(number), 4) for number in result]
-        [2.0, 0.0]
-    """
-    check_choice("cost", cost, COSTS)
-    _check_solver(epsilon, num_iterations, domain)
-    x, y = as_features(x, y)
-    if domain == "auto" and cost == "cosine" and 2 / epsilon <= _SAFE_EXPONENT:
-        domain = "scaling"  # a cosine distance is at most 2
-    x, y = embed(x, cost), embed(y, cost)
-
-    def transport(rows, columns):
-        costs = pairwise(rows, columns, cost)
-        result = sinkhorn(
-            costs if plan_gradient else tf.stop_gradient(costs),
-            epsilon=epsilon,
-            num_iterations=num_iterations,
-            domain=domain,
-        )
-        if plan_gradient:
-            return result.transport_cost, result.marginal_error
-        value = _inner_with_constant(result.plan, costs)
-        return value, result.marginal_error
-
-    value, marginal_error = transport(x, y)
-    if debias:
-        # Apart, not stacked: the graph runs the problems side by side, in 0.5
-        # against 1.4 ms at batch 128 and 8 against 11 ms at 1024.
-        value = 2 * value - transport(x, x)[0] - transport(y, y)[0]
-    return SinkhornDivergence(value, tf.stop_gradient(marginal_error))
 
 
 def _solve(costs, epsilon: float, num_iterations: int, domain: str):
@@ -219,11 +94,8 @@ def _solve(costs, epsilon: float, num_iterations: int, domain: str):
     def log():
         return _solve_log(costs, epsilon, num_iterations)
 
-    if domain == "auto" and num_iterations > _MAX_UNROLLED:
-        domain = "log"  # XLA cannot differentiate a loop within a branch
     if domain == "auto":
-        largest = tf.reduce_max(tf.abs(costs))
-        return tf.cond(largest <= _SAFE_EXPONENT * epsilon, scaling, log)
+        return tf.cond(forms.is_safe_to_scale(costs, epsilon), scaling, log)
     return scaling() if domain == "scaling" else log()
 
 
@@ -282,7 +154,7 @@ def _row_sums(kernel: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
 
 
 def _repeat(step: Callable, state: tuple, times: int) -> tuple:
-    if times > _MAX_UNROLLED:
+    if not forms.unrolls(times):
         return tf.while_loop(
             lambda *_: True, step, state, maximum_iterations=times
         )
@@ -291,21 +163,9 @@ def _repeat(step: Callable, state: tuple, times: int) -> tuple:
     return state
 
 
-def _inner(plan: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
+def inner(plan: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
+    """What a plan costs."""
     return tf.reduce_sum(plan * costs, axis=(-2, -1))
-
-
-def _inner_with_constant(plan: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
-    """`_inner`, of whose two matrices the tape keeps the plan alone."""
-
-    @tf.custom_gradient
-    def inner(costs):
-        def gradient(upstream):
-            return upstream[..., tf.newaxis, tf.newaxis] * plan
-
-        return _inner(plan, costs), gradient
-
-    return inner(costs)
 
 
 def _uniform(costs: tf.Tensor, axis: int) -> tf.Tensor:
@@ -314,7 +174,8 @@ def _uniform(costs: tf.Tensor, axis: int) -> tf.Tensor:
     return tf.constant(1, costs.dtype) / size
 
 
-def _check_solver(epsilon: float, num_iterations: int, domain: str) -> None:
+def check_solver(epsilon: float, num_iterations: int, domain: str) -> None:
+    """Refuses what `sinkhorn` cannot do."""
     if not 0 < epsilon < math.inf:
         raise ValueError(
             "`epsilon` must be > 0 and finite. "

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2
 
-from encapnet_tf.ops.placement import for_use_elsewhere
+from encapnet_tf.ops import plain_forms
 from encapnet_tf.tensorflow_internals import with_constants
 
 # From a tensor to tensors by name.
@@ -33,7 +33,7 @@ def freeze(function: Inference, spec: tf.TensorSpec) -> Inference:
         A function without variables.
     """
     traced = tf.function(function, input_signature=[spec], jit_compile=False)
-    with for_use_elsewhere():
+    with plain_forms():
         concrete = traced.get_concrete_function()
     names = sorted(concrete.structured_outputs)
     frozen = with_constants(concrete)

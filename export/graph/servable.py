@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from encapnet_tf.data.graph_images import decode
 from export.graph.freezing import Inference, freeze
 
 
@@ -63,57 +64,6 @@ class Servable(tf.Module):
         tf.saved_model.save(
             module, path, signatures={"serving_default": module.lite}
         )
-
-
-def decode(files: tf.Tensor, image_shape: tuple[int, int, int]) -> tf.Tensor:
-    """Decodes JPEG and PNG files of any size and fits them to `image_shape`.
-
-    As `encapnet_tf.data.images.read_image` does, but for EXIF's orientation,
-    which TensorFlow does not read: transparent parts become white, the image
-    is resized until it just covers the shape, and the centre is cut out.
-
-    Args:
-        files: Encoded images `(B,)`.
-        image_shape: `(H, W, C)`.
-
-    Returns:
-        uint8 `(B, H, W, C)`.
-    """
-    return tf.map_fn(
-        lambda file: _decode_one(file, image_shape),
-        files,
-        fn_output_signature=tf.TensorSpec(image_shape, tf.uint8),
-    )
-
-
-def _decode_one(file, image_shape):
-    height, width, channels = image_shape
-    image = tf.cond(
-        tf.io.is_jpeg(file),
-        lambda: tf.cast(_decode_jpeg(file), tf.float32),
-        lambda: _on_paper(tf.io.decode_png(file, channels=4)),
-    )
-    size = tf.cast(tf.shape(image)[:2], tf.float32)
-    least = tf.constant((height, width), tf.float32)
-    covering = tf.maximum(tf.round(size * tf.reduce_max(least / size)), least)
-    image = tf.image.resize(image, tf.cast(covering, tf.int32), antialias=True)
-    top, left = tf.unstack(tf.cast((covering - least) // 2, tf.int32))
-    image = image[top : top + height, left : left + width]
-    if channels == 1:
-        image = tf.image.rgb_to_grayscale(image)
-    return tf.cast(tf.round(tf.ensure_shape(image, image_shape)), tf.uint8)
-
-
-def _decode_jpeg(file):
-    # The default is quicker, and up to seven grey levels off.
-    return tf.io.decode_jpeg(file, channels=3, dct_method="INTEGER_ACCURATE")
-
-
-def _on_paper(image):
-    """Lays an RGBA image on white."""
-    image = tf.cast(image, tf.float32)
-    opacity = image[..., 3:] / 255.0
-    return image[..., :3] * opacity + 255.0 * (1.0 - opacity)
 
 
 def _scaled(images):

@@ -1,13 +1,9 @@
-import io
-
 import numpy as np
 import pytest
 import tensorflow as tf
-from PIL import Image
 
-from encapnet_tf.data.images import read_image
 from export.graph.inference import inference
-from export.graph.servable import Servable, decode
+from export.graph.servable import Servable
 from export.opened import (
     OpenedLite,
     OpenedRun,
@@ -100,44 +96,6 @@ def test_decode_gives_what_the_default_signature_takes(loaded):
     images = pixels(2, (36, 40, 1))
     files = [tf.io.encode_png(image).numpy() for image in images]
     np.testing.assert_array_equal(model.decode(tf.constant(files)), images)
-
-
-def encoded(image, **options):
-    stream = io.BytesIO()
-    image.save(stream, **options)
-    return stream.getvalue()
-
-
-def smooth(height, width, channels):
-    """A picture without noise, so that resizing is well defined."""
-    rows, columns = np.mgrid[:height, :width]
-    waves = [
-        127 + 120 * np.sin(rows / 9 + c) * np.cos(columns / 7 - c)
-        for c in range(channels)
-    ]
-    return Image.fromarray(
-        np.stack(waves, -1).squeeze(axis=-1).astype(np.uint8)
-        if channels == 1
-        else np.stack(waves, -1).astype(np.uint8)
-    )
-
-
-@pytest.mark.parametrize("size", [(32, 32), (90, 61), (20, 33), (32, 70)])
-@pytest.mark.parametrize("kind", ["png", "jpeg", "grey", "rgba", "palette"])
-def test_files_are_decoded_as_training_decodes_them(kind, size, tmp_path):
-    image = smooth(*size, {"grey": 1, "rgba": 4}.get(kind, 3))
-    if kind == "palette":
-        image = image.quantize(32)
-    options = {"format": "JPEG", "quality": 95}
-    if kind != "jpeg":
-        options = {"format": "PNG"}
-    content = encoded(image, **options)
-    path = tmp_path / "image"
-    path.write_bytes(content)
-    expected = read_image(path, (32, 40)).astype(int)
-    found = decode(tf.constant([content]), (32, 40, 3))[0].numpy().astype(int)
-    # Pillow rounds after each direction.
-    assert abs(found - expected).max() <= 2
 
 
 def test_a_file_that_is_no_image_is_an_error_of_its_own(loaded):

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from encapnet_tf.layers import BatchNorm, ConvNorm, GroupedConv2D
 from encapnet_tf.layers.conv_norm import convolve_and_normalize
-from encapnet_tf.ops.placement import for_use_elsewhere
+from encapnet_tf.ops.forms import plain_forms
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3, 6, 6, 4))
@@ -108,7 +108,7 @@ def test_maps_of_unknown_size_are_normalised_themselves():
 
 def test_exported_graphs_leave_the_norm_to_the_exporter():
     layer = built(ConvNorm(8, 3), X.shape)
-    with for_use_elsewhere():
+    with plain_forms():
         assert not folded(layer, tf.constant(X, tf.float32))
 
 

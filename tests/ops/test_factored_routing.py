@@ -9,7 +9,7 @@ from encapnet_tf.ops import (
     em_routing,
     factored_dynamic_routing,
     factored_em_routing,
-    routed_moments,
+    forms,
 )
 from tests.conformance import VARIANT_OVERRIDES
 from tests.ops.test_routing import bad_arguments
@@ -34,7 +34,7 @@ EM_INPUTS = (uniform(B, C * P), uniform(M, seed=1), uniform(M, seed=2))
 def images(request, monkeypatch):
     """Both ways through a batch."""
     if request.param == "one by one":
-        monkeypatch.setattr(routed_moments, "LARGEST_AT_ONCE", 0)
+        monkeypatch.setattr(forms, "_LARGEST_AT_ONCE", 0)
 
 
 def votes_of(lower, kernel, bias):

@@ -6,11 +6,11 @@ import pytest
 import tensorflow as tf
 
 from encapnet_tf.ops import (
-    grouped_conv,
+    forms,
     grouped_conv2d,
     grouped_conv2d_transpose,
 )
-from encapnet_tf.ops.placement import for_use_elsewhere
+from encapnet_tf.ops.forms import plain_forms
 from tests import reference
 
 GROUPS, IN, OUT = 4, 2, 3
@@ -65,13 +65,13 @@ def assert_same(ours, theirs, tolerance=1e-4):
 def narrow_groups(request, monkeypatch):
     """Leaves groups as they are, but in the tests of merging them."""
     if "merged" not in request.node.name:
-        monkeypatch.setattr(grouped_conv, "_NATIVE_WIDTH", 1)
-        monkeypatch.setattr(grouped_conv, "_SPLIT_WIDTH", 1)
+        monkeypatch.setattr(forms, "_NATIVE_WIDTH", 1)
+        monkeypatch.setattr(forms, "_SPLIT_WIDTH", 1)
 
 
 @pytest.fixture
 def split_path(monkeypatch):
-    monkeypatch.setattr(grouped_conv, "_native_groups", lambda dtype: False)
+    monkeypatch.setattr(forms, "_native_groups", lambda dtype: False)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -97,7 +97,7 @@ def test_both_paths_give_the_same_numbers_and_gradients(form, monkeypatch):
     results = []
     for native in (True, False):
         monkeypatch.setattr(
-            grouped_conv, "_native_groups", lambda dtype, native=native: native
+            forms, "_native_groups", lambda dtype, native=native: native
         )
         results.append(with_gradients(convolve, *tensors(*form)))
     assert_same(*results)
@@ -111,7 +111,7 @@ def test_both_paths_of_the_transpose_agree(form, monkeypatch):
     results = []
     for native in (True, False):
         monkeypatch.setattr(
-            grouped_conv, "_native_groups", lambda dtype, native=native: native
+            forms, "_native_groups", lambda dtype, native=native: native
         )
         results.append(with_gradients(convolve, y, kernel, x))
     assert_same(*results)
@@ -163,7 +163,7 @@ def num_convolutions(dtype, **options):
 
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_types_without_grouped_gradients_are_split(dtype):
-    assert not grouped_conv._native_groups(tf.as_dtype(dtype))
+    assert not forms._native_groups(tf.as_dtype(dtype))
     assert num_convolutions(dtype) == GROUPS
 
 
@@ -177,7 +177,7 @@ def test_a_function_that_xla_calls_is_split_too():
 
     @tf.function
     def inner(x):
-        paths.append(grouped_conv._native_groups(x.dtype))
+        paths.append(forms._native_groups(x.dtype))
         return grouped_conv2d(x, kernel, groups=GROUPS)
 
     expected = inner(x)
@@ -186,7 +186,7 @@ def test_a_function_that_xla_calls_is_split_too():
 
 
 @pytest.mark.skipif(
-    not grouped_conv._native_groups(tf.float32),
+    not forms._native_groups(tf.float32),
     reason="this CPU has no grouped gradients",
 )
 def test_float32_on_a_cpu_takes_the_native_kernel():
@@ -200,13 +200,13 @@ def test_merged_groups_give_the_same_numbers_and_gradients(
 ):
     convolve = convolution(form)
     transpose = transposition(form)
-    monkeypatch.setattr(grouped_conv, "_native_groups", lambda dtype: native)
+    monkeypatch.setattr(forms, "_native_groups", lambda dtype: native)
     x, kernel, y = tensors(*form)
     results = []
     # One by one, two by two, all of them.
     for width in (1, 6, 32):
-        monkeypatch.setattr(grouped_conv, "_NATIVE_WIDTH", width)
-        monkeypatch.setattr(grouped_conv, "_SPLIT_WIDTH", width)
+        monkeypatch.setattr(forms, "_NATIVE_WIDTH", width)
+        monkeypatch.setattr(forms, "_SPLIT_WIDTH", width)
         results.append(
             with_gradients(convolve, x, kernel, y)
             + with_gradients(transpose, y, kernel, x)
@@ -215,20 +215,20 @@ def test_merged_groups_give_the_same_numbers_and_gradients(
         assert_same(merged, results[0])
 
 
-def groups_of(*, native, elsewhere=False):
+def groups_of(*, elsewhere=False):
     """How many groups of two channels are left of eight."""
-    context = for_use_elsewhere() if elsewhere else contextlib.nullcontext()
+    context = plain_forms() if elsewhere else contextlib.nullcontext()
     kernel = tf.ones((3, 3, 1, 16))
     with context:
-        merged, groups = grouped_conv._merge_narrow(kernel, 8, native)
-    assert merged.shape == (3, 3, 8 // groups, 16)
-    return groups
+        return forms.convolution(tf.ones((1, 6, 6, 8)), kernel, 8, 1).groups
 
 
-def test_narrow_groups_are_merged_for_this_cpu_only():
-    assert groups_of(native=True) == 2
-    assert groups_of(native=False) == 1
-    assert groups_of(native=True, elsewhere=True) == 8
+def test_narrow_groups_are_merged_for_this_cpu_only(monkeypatch):
+    assert groups_of(elsewhere=True) == 8
+    monkeypatch.setattr(forms, "_native_groups", lambda dtype: True)
+    assert groups_of() == 2
+    monkeypatch.setattr(forms, "_native_groups", lambda dtype: False)
+    assert groups_of() == 1
 
 
 def test_split_float16_equals_float32(split_path):

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from encapnet_tf.ops import grouped_conv2d
-from encapnet_tf.ops.placement import for_use_elsewhere, on_this_cpu
+from encapnet_tf.ops.forms import on_tuned_cpu, plain_forms
 from encapnet_tf.ops.row_conv import row_conv2d
 from tests import reference
 
@@ -134,12 +134,12 @@ def operations(
     return {operation.type for operation in graph.get_operations()}
 
 
-@pytest.mark.skipif(not on_this_cpu(), reason="the choice is for CPUs")
+@pytest.mark.skipif(not on_tuned_cpu(), reason="the choice is for CPUs")
 def test_small_maps_are_products_on_this_cpu_only():
     for small in ((4, 3, 1), (8, 3, 2), (4, 5, 1), (16, 7, 2)):
         assert "MatMul" in operations(*small)
         assert "MatMul" in operations(*small, "bfloat16")
-        with for_use_elsewhere():
+        with plain_forms():
             assert "MatMul" not in operations(*small)
     for other in ((8, 5, 1), (16, 3, 2), (4, 1, 1)):
         assert "MatMul" not in operations(*other)
@@ -148,7 +148,7 @@ def test_small_maps_are_products_on_this_cpu_only():
     assert "MatMul" not in operations(4, 5, 1, groups=2)
 
 
-@pytest.mark.skipif(not on_this_cpu(), reason="the choice is for CPUs")
+@pytest.mark.skipif(not on_tuned_cpu(), reason="the choice is for CPUs")
 def test_forward_only_large_kernels_in_float32_are_products():
     for large in ((4, 5, 1), (16, 7, 2)):
         assert "MatMul" in operations(*large, gradients=False)
@@ -156,10 +156,10 @@ def test_forward_only_large_kernels_in_float32_are_products():
     assert "MatMul" not in operations(8, 3, 2, gradients=False)
 
 
-@pytest.mark.skipif(not on_this_cpu(), reason="the choice is for CPUs")
+@pytest.mark.skipif(not on_tuned_cpu(), reason="the choice is for CPUs")
 def test_groups_are_convolved_in_float32_on_this_cpu_only():
     assert "Cast" in operations(8, 3, 1, "bfloat16", groups=2)
     assert "Cast" not in operations(8, 3, 1, groups=2)
     assert "Cast" not in operations(8, 3, 1, "bfloat16")
-    with for_use_elsewhere():
+    with plain_forms():
         assert "Cast" not in operations(8, 3, 1, "bfloat16", groups=2)

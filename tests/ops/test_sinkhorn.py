@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from encapnet_tf.ops.ground_cost import cost_matrix
-from encapnet_tf.ops.sinkhorn import (
+from encapnet_tf.ops import (
     sinkhorn,
     sinkhorn_divergence,
     sinkhorn_divergence_with_error,
 )
+from encapnet_tf.ops.ground_cost import cost_matrix
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "sinkhorn.npz"
 FIXED = ["c01", "c06", "c10", "c12", "c13", "c16", "c20", "c21", "c23"]
@@ -304,7 +304,7 @@ def test_solver_and_cost_matrix_check_their_own_arguments():
 
 PEAK_MEMORY = """
 import tensorflow as tf
-from encapnet_tf.ops.sinkhorn import sinkhorn_divergence
+from encapnet_tf.ops import sinkhorn_divergence
 
 @tf.function(input_signature=[tf.TensorSpec((None, 64))] * 2)
 def step(x, y):

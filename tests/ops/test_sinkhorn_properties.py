@@ -10,11 +10,11 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from encapnet_tf.ops.ground_cost import cost_matrix
-from encapnet_tf.ops.sinkhorn import (
+from encapnet_tf.ops import (
     sinkhorn,
     sinkhorn_divergence,
 )
+from encapnet_tf.ops.ground_cost import cost_matrix
 
 SEEDS = st.integers(0, 2**32 - 1)
 EPSILONS = st.sampled_from([0.1, 0.5, 2.0])

@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from encapnet_tf.ops.placement import for_use_elsewhere, on_this_cpu
+from encapnet_tf.ops.forms import on_tuned_cpu, plain_forms
 from encapnet_tf.ops.strided_conv import strided_conv2d
 from tests.ops.test_row_conv import (
     FORMS,
@@ -51,12 +51,12 @@ def test_takes_any_batch():
         assert gradient(maps).shape == maps.shape
 
 
-@pytest.mark.skipif(not on_this_cpu(), reason="the choice is for CPUs")
+@pytest.mark.skipif(not on_tuned_cpu(), reason="the choice is for CPUs")
 def test_strided_maps_have_no_padded_copy_on_this_cpu_only():
     for strided in ((16, 3, 2), (32, 7, 2), (16, 3, 3)):
         assert "Pad" not in operations(*strided)
         assert "Pad" in operations(*strided, "bfloat16")
         assert "Pad" in operations(*strided, groups=2)
-        with for_use_elsewhere():
+        with plain_forms():
             assert "Pad" in operations(*strided)
     assert "Pad" in operations(None, 3, 2, gradients=False)

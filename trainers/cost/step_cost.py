@@ -13,7 +13,7 @@ from encapnet_tf import agreement_units
 from encapnet_tf.agreement import functional
 from encapnet_tf.checks import check_positive
 from encapnet_tf.layers import FeedbackAgreement
-from encapnet_tf.ops.placement import for_use_elsewhere
+from encapnet_tf.ops import plain_forms
 from trainers.cost import graph_memory, op_cost
 from trainers.cost.step_trace import layer_number, trace_step
 
@@ -166,7 +166,7 @@ def step_cost(
     check_positive(batch_size=batch_size)
     model = functional(model)
     # The network's cost, not that of the form that is fastest on this CPU.
-    with for_use_elsewhere():
+    with plain_forms():
         graph, num_forward = trace_step(model, batch_size)
     needed = graph_memory.needed_ops(graph)
     first = set(graph.get_operations()[:num_forward])

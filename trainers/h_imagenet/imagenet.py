@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from encapnet_tf.data import tfds_source
-from encapnet_tf.data.images import SUFFIXES, to_rgb
+from encapnet_tf.data.images import SUFFIXES, decode
 
 PARTS = ("train", "val")
 # Where ILSVRC's archives put what this program reads.
@@ -51,12 +51,7 @@ class Picture(NamedTuple):
 
     def image(self) -> Image.Image:
         """Decodes the picture, upright and in RGB."""
-        try:
-            with Image.open(io.BytesIO(self.content())) as image:
-                return to_rgb(ImageOps.exif_transpose(image))
-        except (OSError, ValueError, SyntaxError,
-                Image.DecompressionBombError) as problem:  # fmt: skip
-            raise OSError(f"Cannot decode {self.name}: {problem}") from problem
+        return decode(io.BytesIO(self.content()), self.name)
 
 
 class ImageNet:

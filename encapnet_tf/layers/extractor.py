@@ -1,0 +1,61 @@
+"""f of feedback agreement: what of the maps is compared."""
+
+import keras
+import tensorflow as tf
+
+from encapnet_tf.layers.conv_norm import ConvNorm
+
+# Ours: on such maps two strides of 2 leave one entry, and the cosine distance
+# of vectors with one entry is constant.
+_SMALL_MAP = 4
+
+
+@keras.saving.register_keras_serializable(package="encapnet")
+class Extractor(keras.layers.Layer):
+    """f: two convolutions, each → BN → ReLU, to one vector per sample.
+
+    Call arguments:
+        inputs: Maps `(B, H, W, channels)`.
+
+    Returns:
+        Vectors `(B, entries)`.
+    """
+
+    def build(self, input_shape):
+        """Makes the two convolutions."""
+        _, height, width, channels = input_shape
+        small = max(height, width) <= _SMALL_MAP
+        # Kernel 3, a quarter of the channels, then one (appendix B).
+        self.first = ConvNorm(
+            max(1, channels // 4), 3, 2, name="first", dtype=self.dtype_policy
+        )
+        self.second = ConvNorm(
+            1, 3, 1 if small else 2, name="second", dtype=self.dtype_policy
+        )
+        self.first.build(input_shape)
+        shape = self.first.compute_output_shape(input_shape)
+        self.second.build(shape)
+        shape = self.second.compute_output_shape(shape)
+        self.num_entries = shape[1] * shape[2]
+        check_entries(self.num_entries, input_shape)
+
+    def call(self, inputs, training=None):
+        """Extracts the vectors, by the statistics of this batch."""
+        maps = self.first(inputs, training=training)
+        maps = self.second(maps, training=training)
+        return tf.reshape(maps, (-1, self.num_entries))
+
+    def compute_output_shape(self, input_shape):
+        """Returns `(B, entries)`."""
+        return (input_shape[0], self.num_entries)
+
+
+def check_entries(count, lower_shape):
+    """Refuses maps of which too little is left to compare."""
+    if count < 2:
+        raise ValueError(
+            "The maps are too small for feedback agreement: one entry per "
+            "sample is left to compare, and the cosine distance of such "
+            "vectors is constant. Received: lower maps of shape "
+            f"{tuple(lower_shape)}. Join larger maps."
+        )
