@@ -1,5 +1,6 @@
 """Argument checks that say what was expected and what was received."""
 
+import difflib
 import numbers
 from collections.abc import Collection
 from typing import Any
@@ -10,8 +11,20 @@ def check_choice(name: str, value: Any, choices: Collection) -> None:
     if value not in choices:
         raise ValueError(
             f"`{name}` must be one of {', '.join(map(repr, choices))}. "
-            f"Received: {name}={value!r}."
+            f"Received: {name}={value!r}.{did_you_mean(value, choices)}"
         )
+
+
+def did_you_mean(value: Any, choices: Collection) -> str:
+    """Returns a question that names the choice that was most likely meant.
+
+    Example:
+        >>> did_you_mean("adm", ("adam", "sgd")), did_you_mean("x", ("adam",))
+        (" Did you mean 'adam'?", '')
+    """
+    names = [choice for choice in choices if isinstance(choice, str)]
+    close = difflib.get_close_matches(str(value), names, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def check_positive(**values: Any) -> None:
