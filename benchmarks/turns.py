@@ -5,7 +5,7 @@ comes next, and caches hold what the last one used. So a turn is several calls,
 and the first of them does not count.
 """
 
-import contextlib
+import concurrent.futures
 import multiprocessing
 import time
 
@@ -21,31 +21,32 @@ class Worker:
     """
 
     def __init__(self, make_runs, *arguments):
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=work, args=(theirs, make_runs, arguments), daemon=True
+        self._pool = concurrent.futures.ProcessPoolExecutor(
+            1,
+            multiprocessing.get_context("spawn"),
+            initializer=_prepare,
+            initargs=(make_runs, arguments),
         )
-        self._process.start()
-        theirs.close()
 
     def __call__(self, job):
         """Returns the seconds of the calls of a turn."""
-        self._connection.send(job)
-        return self._connection.recv()
+        return self._pool.submit(_turn_of, job).result()
 
     def close(self):
         """Ends the process."""
-        self._connection.close()
-        self._process.join()
+        self._pool.shutdown()
 
 
-def work(connection, make_runs, arguments):
-    """Takes a turn whenever asked, until the other end closes."""
-    runs = make_runs(*arguments)
-    with contextlib.suppress(EOFError):
-        while True:
-            connection.send(turn(runs[connection.recv()]))
+# In the process of a contestant, its calls.
+_runs = {}
+
+
+def _prepare(make_runs, arguments):
+    _runs.update(make_runs(*arguments))
+
+
+def _turn_of(job):
+    return turn(_runs[job])
 
 
 def turn(run, seconds=TURN_SECONDS):

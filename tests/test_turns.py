@@ -1,5 +1,6 @@
 import functools
 
+from benchmarks import turns
 from benchmarks.turns import in_turn, turn
 
 
@@ -27,3 +28,9 @@ def test_a_call_that_fills_the_turn_counts():
     calls = []
     times = turn(lambda: calls.append(None), seconds=1e-12)
     assert len(calls) == len(times) == 1
+
+
+def test_a_contestant_has_the_calls_of_its_jobs(monkeypatch):
+    monkeypatch.setattr(turns, "turn", lambda run: [run()])
+    turns._prepare(lambda *words: {word: word.upper for word in words}, "ab")
+    assert turns._turn_of("b") == ["B"]
