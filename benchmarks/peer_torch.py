@@ -38,7 +38,7 @@ import encapnet_tf
 from benchmarks.turns import Worker, in_turn
 from encapnet_tf.config import VARIANTS
 from trainers import machine
-from trainers.training.fused_adam import Adam
+from trainers.training.keras_optimizer import Adam
 
 DEFAULT_VARIANTS = (
     "encapnet6_master",

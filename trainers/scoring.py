@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
@@ -58,7 +59,8 @@ def scores_and_labels(
     augmentation: str,
     crops: bool = False,
     mirrored: bool = False,
-) -> tuple[np.ndarray, np.ndarray]:
+    stopped: Callable[[], bool] | None = None,
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Returns the class scores `(N, M)` and the labels `(N,)` of a split.
 
     Args:
@@ -68,12 +70,15 @@ def scores_and_labels(
             an image counts.
         crops: Whether to take the mean score of five crops instead.
         mirrored: Whether the crops are mirrored too (ten).
+        stopped: Asked after every batch; where it says so, the result is None.
     """
     score = _scorer(model, augmentation, crops, mirrored)
     scores, labels = [], []
     for images, batch_labels in stored_batches(model, split):
         scores.append(score(images).numpy())
         labels.append(batch_labels.numpy())
+        if stopped is not None and stopped():
+            return None
     return np.concatenate(scores), np.concatenate(labels)
 
 
@@ -166,27 +171,6 @@ def interval(error: float, count: int) -> tuple[float, float]:
     spread = z * math.sqrt(error * (1 - error) / count + (z / (2 * count)) ** 2)
     spread /= 1 + z**2 / count
     return max(0.0, centre - spread), min(1.0, centre + spread)
-
-
-def standard_error(
-    error: float, count: int, spread: float | None = None, runs: int = 1
-) -> float:
-    """How far an error may be off: by the images or the seeds, if that is more.
-
-    Args:
-        error: The error, or the mean over several runs.
-        count: How many images it was measured on.
-        spread: Standard deviation over the runs.
-        runs: How many there were.
-
-    Example:
-        >>> round(standard_error(0.1, 1000), 4)
-        0.0095
-    """
-    # One image more on either side: no error at all is luck as well.
-    error = (error * count + 1) / (count + 2)
-    by_images = math.sqrt(error * (1 - error) / count)
-    return max(by_images, (spread or 0.0) / math.sqrt(runs))
 
 
 def summarise_test(scores: np.ndarray, labels: np.ndarray) -> dict[str, Any]:

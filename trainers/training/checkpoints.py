@@ -10,6 +10,8 @@ import numpy as np
 
 from trainers.runs.folder import RunFolder
 
+_BEST = "best/"
+
 
 @dataclass
 class State:
@@ -23,7 +25,8 @@ class State:
         history: One row per finished epoch.
         best_error: Least validation error so far.
         best_epoch: The epoch that had it, from 0.
-        best_weights: The weights that had it, where somebody will ask.
+        best_weights: The weights that had it, by their paths, where somebody
+            will ask.
     """
 
     epoch: int = 0
@@ -33,7 +36,7 @@ class State:
     history: list[dict[str, Any]] = field(default_factory=list)
     best_error: float = math.inf
     best_epoch: int = -1
-    best_weights: list[np.ndarray] | None = None
+    best_weights: dict[str, np.ndarray] | None = None
 
 
 def save(
@@ -48,9 +51,9 @@ def save(
         name: np.asarray(variable)
         for name, variable in _variables(model, optimizer).items()
     }
-    for number, value in enumerate(state.best_weights or ()):
-        arrays[f"best/{number:04d}"] = value
-    fields = dataclasses.asdict(state) | {"best_weights": None}
+    for path, value in (state.best_weights or {}).items():
+        arrays[_BEST + path] = value
+    fields = dataclasses.asdict(dataclasses.replace(state, best_weights=None))
     folder.save_checkpoint(step, arrays, fields)
     if state.history:
         folder.write_metrics(state.history)
@@ -64,8 +67,11 @@ def restore(
     if found is None:
         return State()
     arrays, fields = found
-    best = sorted(name for name in arrays if name.startswith("best/"))
-    fields["best_weights"] = [arrays.pop(name) for name in best] or None
+    _refuse_numbered(folder, arrays)
+    best = [name for name in arrays if name.startswith(_BEST)]
+    fields["best_weights"] = {
+        name.removeprefix(_BEST): arrays.pop(name) for name in best
+    } or None
     variables = _variables(model, optimizer)
     if arrays.keys() != variables.keys() or any(
         arrays[name].shape != tuple(variable.shape)
@@ -82,11 +88,21 @@ def restore(
 
 
 def _variables(model, optimizer):
+    """By what they are, not by their place, which may change."""
     return {
-        f"{owner}/{number:04d}": variable
+        f"{owner}/{variable.path}": variable
         for owner, variables in (
             ("model", model.weights),
             ("optimizer", optimizer.variables),
         )
-        for number, variable in enumerate(variables)
+        for variable in variables
     }
+
+
+def _refuse_numbered(folder, arrays):
+    if "model/0000" in arrays:
+        raise ValueError(
+            "A checkpoint must name its variables. Received: a checkpoint in "
+            f"{folder.path} that numbers them, written by an earlier version. "
+            "Finish the run with that version, or use another --run_dir."
+        )

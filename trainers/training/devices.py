@@ -5,11 +5,12 @@ import json
 import os
 from collections.abc import Callable
 
+import keras
 import tensorflow as tf
 
 from encapnet_tf.checks import check_choice
-
-STRATEGIES = ("auto", "single", "mirrored", "multi_worker")
+from trainers.choices import STRATEGIES
+from trainers.recipe import Recipe
 
 
 def make_strategy(
@@ -46,6 +47,14 @@ def make_strategy(
     return tf.distribute.get_strategy()
 
 
+def set_policy(recipe: Recipe) -> None:
+    """Makes the recipe's seed and number format those of this process."""
+    keras.utils.set_random_seed(recipe.seed)
+    keras.config.set_dtype_policy(recipe.dtype_policy)
+    if recipe.deterministic:
+        tf.config.experimental.enable_op_determinism()
+
+
 def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy) -> None:
     """Refuses a global batch that the replicas cannot share alike."""
     replicas = strategy.num_replicas_in_sync
@@ -71,7 +80,10 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 def num_processes(strategy: tf.distribute.Strategy) -> int:
     """How many processes work on the run."""
-    return max(1, strategy.extended._num_workers if _is_multi(strategy) else 1)
+    if not _is_multi(strategy):
+        return 1
+    jobs = strategy.cluster_resolver.cluster_spec().as_dict()
+    return max(1, sum(map(len, jobs.values())))
 
 
 def distribute(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from trainers.cost.step_cost import count_parameters
-from trainers.files import written_atomically
+from trainers.files import write_json, written_atomically
 from trainers.runs.finished import versions
 from trainers.runs.folder import RunFolder
 from trainers.scoring import measure_test
@@ -24,7 +24,7 @@ def finish_run(loop: Loop, folder: RunFolder) -> dict[str, Any]:
     with written_atomically(folder.model) as path:
         model.save(path)
     summary = _summarise(loop, model)
-    folder.write_json(folder.summary, summary)
+    write_json(folder.summary, summary)
     folder.clean_checkpoints()
     return summary
 

@@ -1,6 +1,5 @@
 """The training loop: one for every network, data set and strategy."""
 
-import contextlib
 import signal
 import time
 
@@ -10,7 +9,8 @@ import tensorflow as tf
 
 from encapnet_tf.agreement import set_agreement_ramp
 from encapnet_tf.data import Dataset, batches, split_validation
-from trainers.recipe import Recipe, set_policy
+from trainers import stopping
+from trainers.recipe import Recipe
 from trainers.runs.folder import RunFolder
 from trainers.scoring import error_rate, limited, scores_and_labels
 from trainers.training import checkpoints, objective
@@ -20,7 +20,10 @@ from trainers.training.devices import (
     distribute,
     is_chief,
     num_processes,
+    set_policy,
 )
+from trainers.training.divergence import Diverged, diagnosis, is_finite
+from trainers.training.final_weights import FinalWeights
 from trainers.training.progress import Progress
 from trainers.training.step import TrainStep, learning_rate
 
@@ -28,22 +31,6 @@ from trainers.training.step import TrainStep, learning_rate
 # device wait.
 _STEPS_PER_READ = 10
 _NOT_IN_ROWS = ("bad_variable", "stop")
-
-
-class Diverged(RuntimeError):
-    """The loss is no number any more.
-
-    Args:
-        finding: Where it happened, and what is to blame.
-    """
-
-    def __init__(self, finding: str):
-        self.finding = finding
-        super().__init__(
-            f"{finding} Try a lower --learning_rate, --clip_norm=1, a longer "
-            "--agreement_ramp or --dtype_policy=float32. The last good "
-            "checkpoint is kept."
-        )
 
 
 class Loop:
@@ -61,7 +48,10 @@ class Loop:
     Attributes:
         model: The network.
         state: Where the run stands.
+        final_weights: Chooses the weights that the run hands over.
         stopping: Set it to stop after the step under way.
+        stop_signal: The signal that stopped the run; SIGTERM if another
+            process got it.
     """
 
     def __init__(
@@ -81,6 +71,7 @@ class Loop:
         self.checkpoint_seconds = checkpoint_seconds
         self.state = State()
         self.stopping = False
+        self.stop_signal = signal.SIGTERM
         self.is_chief = is_chief(self.strategy)
         self._together = num_processes(self.strategy) > 1
         check_batch_size(recipe.batch_size, self.strategy)
@@ -99,6 +90,7 @@ class Loop:
                 self._class_weights(),
                 self.strategy,
             )
+        self.final_weights = FinalWeights(recipe, self.model, self.optimizer)
         self._progress = Progress(
             recipe.epochs,
             self.steps,
@@ -148,17 +140,20 @@ class Loop:
             )
         self._callbacks.on_train_begin()
         self._checkpointed_at = time.monotonic()
-        with _stop_on_signals(self):
+        with stopping.asked_first(self._stop):
             while self.state.epoch < self.recipe.epochs and not self.stopping:
-                if self._is_patience_out():
+                if self.final_weights.is_patience_out(self.state):
                     break
                 self._run_epoch()
         self._callbacks.on_train_end()
         if self.stopping and self.state.epoch < self.recipe.epochs:
             self._save()
             return False
-        self._finish_weights()
+        self.final_weights.settle(self.state)
         return True
+
+    def _stop(self, number):
+        self.stopping, self.stop_signal = True, number
 
     def _run_epoch(self):
         state = self.state
@@ -167,7 +162,8 @@ class Loop:
         if state.step == 0:
             self._callbacks.on_epoch_begin(state.epoch)
             state.sums = [0.0] * len(self._train_step.names)
-        self._train_step.set_progress(self._progress_share())
+        # From the epoch alone, so that a run resumed inside it has the same.
+        self._train_step.set_progress(state.epoch / self.recipe.epochs)
         reports = []
         for images, labels in self._epoch_batches():
             self._set_ramp()
@@ -175,8 +171,7 @@ class Loop:
             reports.append(self._train_step(images, labels, wish))
             state.step += 1
             self._callbacks.on_train_batch_end(state.step - 1)
-            # Several processes stop together, where they read together.
-            stop = self.stopping and not self._together
+            stop = self._may_leave()
             if len(reports) < _STEPS_PER_READ and not stop:
                 continue
             if self._read(reports) or stop:
@@ -188,6 +183,10 @@ class Loop:
                 self._save()
         self._read(reports)
         self._validate(began)
+
+    def _may_leave(self):
+        # Several processes stop together, where they read together.
+        return self.stopping and not self._together
 
     def _epoch_batches(self):
         recipe, state = self.recipe, self.state
@@ -213,9 +212,7 @@ class Loop:
     @property
     def validation_error(self) -> float:
         """The error of the weights that the run hands over."""
-        if self.state.best_weights is not None:
-            return self.state.best_error
-        return self.state.history[-1]["val_error"]
+        return self.final_weights.error(self.state)
 
     def _progress_share(self):
         done = self.state.epoch * self.steps + self.state.step
@@ -239,9 +236,12 @@ class Loop:
         wanted = False
         for offset, report in enumerate(reports):
             values = np.asarray(report, np.float64)
-            if not np.isfinite(values[self._must_be_finite()]).all():
+            if not is_finite(values, names, self.recipe):
                 step = self.state.step - len(reports) + offset + 1
-                raise Diverged(self._diagnosis(step, values))
+                paths = [v.path for v in self.model.trainable_variables]
+                raise Diverged(
+                    diagnosis(values, names, paths, self.state.epoch + 1, step)
+                )
             wanted = wanted or values[names.index("stop")] > 0
             self.state.sums = [
                 total + float(value)
@@ -255,40 +255,21 @@ class Loop:
         self._progress.show(self.state.step, loss, error)
         return wanted
 
-    def _must_be_finite(self):
-        """The loss; also the gradient, unless float16 rescales and skips."""
-        names = self._train_step.names
-        if self.recipe.dtype_policy == "mixed_float16":
-            return [names.index("loss")]
-        return [names.index("loss"), names.index("gradient_norm")]
-
-    def _diagnosis(self, step, values):
-        report = dict(zip(self._train_step.names, values, strict=True))
-        bad = [
-            name
-            for name, value in report.items()
-            if not np.isfinite(value) and name not in ("loss", "gradient_norm")
-        ]
-        culprit = ", ".join(bad) or "the gradient"
-        if report["bad_variable"] >= 0:
-            first = self._train_step.name_of_variable(
-                int(report["bad_variable"])
-            )
-            culprit += f"; the gradient of {first} is the first bad one"
-        return (
-            f"The loss is {values[0]} at step {step} of epoch "
-            f"{self.state.epoch + 1}. Culprit: {culprit}."
-        )
-
     def _validate(self, began):
         state = self.state
-        with self.final_weights():
-            scores, labels = scores_and_labels(
+        with self.final_weights.applied():
+            scored = scores_and_labels(
                 self.model,
                 self.validation,
                 augmentation=self.recipe.augmentation,
+                stopped=self._may_leave,
             )
-            self._note_best(error_rate(scores, labels))
+            if scored is None:
+                # The same epoch goes on here: all steps, no validation yet.
+                self._count_time(began)
+                return
+            scores, labels = scored
+            self.final_weights.note(state, error_rate(scores, labels))
         rate = learning_rate(self.optimizer)
         self._count_time(began)
         names = self._train_step.names
@@ -315,50 +296,10 @@ class Loop:
         if getattr(self.model, "stop_training", False):
             self.stopping = True
 
-    def _note_best(self, error):
-        state = self.state
-        if error < state.best_error:
-            state.best_error, state.best_epoch = error, state.epoch
-            if self.recipe.patience:
-                state.best_weights = [v.numpy() for v in self.model.weights]
-
     def _count_time(self, began):
         now = time.monotonic()
         self.state.seconds += now - began
         return now
-
-    def _is_patience_out(self):
-        patience = self.recipe.patience
-        waited = self.state.epoch - 1 - self.state.best_epoch
-        return patience is not None and waited >= patience
-
-    @contextlib.contextmanager
-    def final_weights(self):
-        """Inside, the model has the weights that count: averaged, if so."""
-        if not self.recipe.ema:
-            yield
-            return
-        kept = [v.numpy() for v in self.model.trainable_variables]
-        self._overwrite_with_average()
-        yield
-        for variable, value in zip(
-            self.model.trainable_variables, kept, strict=True
-        ):
-            variable.assign(value)
-
-    def _overwrite_with_average(self):
-        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
-        inner.finalize_variable_values(self.model.trainable_variables)
-
-    def _finish_weights(self):
-        """Settles what the run hands over: best, averaged or last weights."""
-        if self.state.best_weights is not None:
-            for variable, value in zip(
-                self.model.weights, self.state.best_weights, strict=True
-            ):
-                variable.assign(value)
-        elif self.recipe.ema:
-            self._overwrite_with_average()
 
     def _checkpoint_due(self):
         waited = time.monotonic() - self._checkpointed_at
@@ -403,24 +344,3 @@ class Loop:
             for name, value in row.items():
                 tf.summary.scalar(name, value, step=row["epoch"])
         self._writer.flush()
-
-
-@contextlib.contextmanager
-def _stop_on_signals(loop):
-    """Lets SIGTERM and Ctrl-C end the step under way, then save."""
-
-    def stop(*_):
-        loop.stopping = True
-
-    try:
-        old = {
-            number: signal.signal(number, stop)
-            for number in (signal.SIGTERM, signal.SIGINT)
-        }
-    except ValueError:  # not the main thread, as under a tuner
-        old = {}
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)

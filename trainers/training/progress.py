@@ -64,7 +64,9 @@ class Progress:
             return
         start = "\r\x1b[K" if self._live else ""
         units = agreement_losses(row).values()
-        middle = f"  agreement {sum(units):.3f}" if units else ""
+        # Not -0.000: a divergence of nothing may be rounded to below it.
+        loss = round(sum(units), 3) + 0.0
+        middle = f"  agreement {loss:.3f}" if units else ""
         print(
             f"{start}{self._head()}  loss {row['loss']:.4f}  error "
             f"{row['error']:6.2%}{middle}  validation error "

@@ -53,10 +53,6 @@ class TrainStep:
         if self._recipe.loss_name() == "spread":
             self._loss.set_margin(self._loss.margin_at(progress))
 
-    def name_of_variable(self, index: int) -> str:
-        """Returns the path of a trainable variable."""
-        return self._model.trainable_variables[index].path
-
     @tf.function(autograph=False, jit_compile=False, reduce_retracing=True)
     def __call__(self, images, labels, stop):
         """Makes one update; returns the report as one vector.
@@ -81,9 +77,8 @@ class TrainStep:
             agreement = [unit.recent_loss / replicas for unit in self._units]
             total = tf.add_n([class_loss, *agreement])
             scaled = self._scaled(total)
-        gradients = tape.gradient(
-            scaled, variables, unconnected_gradients="zero"
-        )
+        gradients = tape.gradient(scaled, variables)
+        _refuse_unreached(gradients, variables)
         norm, bad_variable = self._apply(gradients, variables)
         errors = [_errors(labels, scores, 1)]
         if "top5_error" in self.names:
@@ -137,6 +132,21 @@ class TrainStep:
             gradients = [g * scale for g in gradients]
         self._optimizer.apply(gradients, variables)
         return norm, _first_bad(norms)
+
+
+def _refuse_unreached(gradients, variables):
+    """Runs while the step is traced, so once."""
+    unreached = [
+        variable.path
+        for gradient, variable in zip(gradients, variables, strict=True)
+        if gradient is None
+    ]
+    if unreached:
+        raise ValueError(
+            "The loss must depend on every trainable variable. Received: "
+            f"{', '.join(unreached)}, which it does not reach. Use the layer, "
+            "or make it not trainable."
+        )
 
 
 def learning_rate(optimizer: keras.Optimizer) -> float:

@@ -9,8 +9,10 @@ from encapnet_tf.agreement import agreement_units
 from tests.trainers.conftest import LEAST
 from trainers.runs.folder import RunFolder
 from trainers.training import checkpoints
+from trainers.training import loop as training_loop
+from trainers.training.divergence import Diverged
 from trainers.training.finishing import finish_run
-from trainers.training.loop import Diverged, Loop
+from trainers.training.loop import Loop
 from trainers.training.step import learning_rate
 
 pytestmark = pytest.mark.slow
@@ -53,11 +55,13 @@ def test_one_seed_is_bit_equal_and_another_differs(recipe, stripes):
     assert not np.array_equal(weights(first)[0], weights(other)[0])
 
 
-@pytest.mark.parametrize("stop", [1, 12])
+@pytest.mark.parametrize(
+    ("stop", "loss"), [(1, "margin"), (9, "margin"), (12, "spread")]
+)
 def test_stopped_and_resumed_is_the_undisturbed_run(
-    recipe, stripes, tmp_path, stop, monkeypatch
+    recipe, stripes, tmp_path, stop, loss, monkeypatch
 ):
-    fields = {"override": WITH_UNIT, "agreement_ramp": 0.5}
+    fields = {"override": WITH_UNIT, "agreement_ramp": 0.5, "loss": loss}
     whole, _ = train(recipe(**fields), stripes)
     loop = Loop(recipe(**fields), stripes, RunFolder(tmp_path), quiet=True)
     step = loop._train_step
@@ -78,6 +82,25 @@ def test_stopped_and_resumed_is_the_undisturbed_run(
     assert float(agreement_units(resumed.model)[0].ramp) == 1.0
 
 
+def test_a_validation_that_is_stopped_is_made_when_the_run_goes_on(
+    recipe, stripes, tmp_path, monkeypatch
+):
+    whole, _ = train(recipe(ema=0.9), stripes)
+    stopped = Loop(recipe(ema=0.9), stripes, RunFolder(tmp_path), quiet=True)
+    score = training_loop.scores_and_labels
+
+    def score_and_stop(*arguments, **options):
+        stopped.stopping = True
+        return score(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training_loop, "scores_and_labels", score_and_stop)
+        assert not stopped.run()
+    assert stopped.state.history == []
+    resumed, _ = train(recipe(ema=0.9), stripes, RunFolder(tmp_path))
+    assert_same(whole, resumed)
+
+
 def test_a_damaged_newest_checkpoint_falls_back(
     recipe, stripes, tmp_path, caplog
 ):
@@ -94,6 +117,46 @@ def test_a_checkpoint_of_another_network_is_refused(recipe, stripes, tmp_path):
     train(recipe(), stripes, RunFolder(tmp_path))
     with pytest.raises(ValueError, match="does not fit.*Received"):
         train(recipe(override=WITH_UNIT), stripes, RunFolder(tmp_path))
+
+
+def two_layers(*names):
+    """A network whose variables differ by name and order only."""
+    layers = [keras.layers.Dense(2, name=name) for name in names]
+    model = keras.Sequential([keras.Input((2,)), *layers], name="model")
+    optimizer = keras.optimizers.SGD(momentum=0.9, name="sgd")
+    optimizer.build(model.trainable_variables)
+    return model, optimizer
+
+
+def test_a_checkpoint_goes_by_names_not_by_places(tmp_path):
+    model, optimizer = two_layers("one", "other")
+    optimizer.apply([np.full(v.shape, i, "float32") for i, v in
+                     enumerate(model.trainable_variables)])  # fmt: skip
+    state = checkpoints.State(
+        best_weights={v.path: v.numpy() for v in model.weights}
+    )
+    checkpoints.save(RunFolder(tmp_path), state, 1, model, optimizer)
+    turned, turned_optimizer = two_layers("other", "one")
+    found = checkpoints.restore(RunFolder(tmp_path), turned, turned_optimizer)
+    for ours, theirs in (
+        (turned.weights, model.weights),
+        (turned_optimizer.variables, optimizer.variables),
+    ):
+        expected = {v.path: np.asarray(v) for v in theirs}
+        for variable in ours:
+            np.testing.assert_array_equal(variable, expected[variable.path])
+    np.testing.assert_array_equal(
+        found.best_weights["model/other/kernel"], model.layers[1].kernel
+    )
+
+
+def test_a_checkpoint_that_numbers_its_variables_is_refused(tmp_path):
+    model, optimizer = two_layers("one")
+    RunFolder(tmp_path).save_checkpoint(
+        1, {"model/0000": model.layers[0].kernel.numpy()}, {}
+    )
+    with pytest.raises(ValueError, match="must name its.*Received.*earlier"):
+        checkpoints.restore(RunFolder(tmp_path), model, optimizer)
 
 
 def test_divergence_names_step_and_culprit_and_keeps_the_checkpoint(

@@ -36,15 +36,37 @@ def test_a_run_traces_its_step_once(recipe, stripes, traces):
     assert made == [1] * 27
 
 
-def test_batches_of_other_sizes_trace_a_step_once_more(recipe, traces):
-    settings = recipe()
-    model = settings.build(3, (32, 32, 3))
+def make_step(settings, model):
     optimizer = objective.make_optimizer(settings, 10)
     optimizer.build(model.trainable_variables)
-    step = TrainStep(
+    return TrainStep(
         model, optimizer, settings, np.ones(3, np.float32),
         tf.distribute.get_strategy(),
     )  # fmt: skip
+
+
+def test_a_variable_that_the_loss_does_not_reach_is_named(recipe):
+    images = keras.Input((2,))
+    used, idle = (keras.layers.Dense(3, name=name) for name in ("used", "idle"))
+
+    class Both(keras.layers.Layer):
+        def __init__(self):
+            super().__init__(name="both")
+            self.used, self.idle = used, idle
+
+        def call(self, inputs):
+            self.idle(inputs)
+            return self.used(inputs)
+
+    model = keras.Model(images, Both()(images))
+    step = make_step(recipe(loss="cross_entropy"), model)
+    with pytest.raises(ValueError, match="Received: both/idle/kernel, both/id"):
+        step(tf.zeros((4, 2)), tf.zeros(4, tf.int32), tf.constant(False))
+
+
+def test_batches_of_other_sizes_trace_a_step_once_more(recipe, traces):
+    settings = recipe()
+    step = make_step(settings, settings.build(3, (32, 32, 3)))
     made = []
     for size in (8, 8, 6, 5, 8, 1):
         images = tf.zeros((size, 32, 32, 3))

@@ -1,4 +1,8 @@
-"""Keras' Adam and AdamW, each variable updated by one operation."""
+"""What is borrowed from inside Keras' optimisers.
+
+Adam and AdamW update each variable by one operation, and no optimiser sums over
+replicas what `TrainStep` has summed. There is no public way to either.
+"""
 
 import keras
 import tensorflow as tf
@@ -49,3 +53,9 @@ class Adam(_FusedUpdate, keras.optimizers.Adam):
 
 class AdamW(_FusedUpdate, keras.optimizers.AdamW):
     """The function of `keras.optimizers.AdamW`, without `amsgrad`."""
+
+
+def without_sum(optimizer: keras.Optimizer) -> keras.Optimizer:
+    """Lets an optimiser take gradients that are summed over the replicas."""
+    optimizer._all_reduce_sum_gradients = list
+    return optimizer
