@@ -12,21 +12,14 @@ import pathlib
 import shlex
 import sys
 
-import tensorflow as tf
 from absl import flags
 
-from trainers import cli
-from trainers.files import locked
+from trainers import cli, stopping
+from trainers.files import check_writable
 from trainers.recipe import Recipe
-from trainers.reproduce import report
-from trainers.reproduce.child import COMMAND
 from trainers.reproduce.experiments import EXPERIMENTS, PAPER_BUDGET
-from trainers.reproduce.reproduction import Reproduction, data_name
-from trainers.runs.child import RESULT, Child, read_result
-
-# The share of a run's time that is spent beforehand on timing its steps, and
-# the least and most of it, in seconds.
-_MEASURING = (0.05, 0.5, 30.0)
+from trainers.reproduce.folder import Reproduction, data_name
+from trainers.tensorflow_start import start_tensorflow
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -60,24 +53,17 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     )  # fmt: skip
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Runs an experiment, and says what came out and was written where."""
     cli.take_no_arguments(arguments)
-    # The processes that train need them.
-    tf.config.set_visible_devices([], "GPU")
-    cli.interrupt_on_sigterm()
-    reproduction = from_flags(flags.FLAGS)
-    child = Child(COMMAND)
-    try:
-        return run(reproduction, child)
-    except KeyboardInterrupt:
-        print(
-            f"Stopped; the same command goes on. Folder: {reproduction.path}",
-            flush=True,
-        )
-        return 0
-    finally:
-        child.close()
+    reproduction = from_flags(values)
+    check_writable(reproduction.path)
+    stopping.raise_on_sigterm()
+    # The processes that train need the GPUs.
+    start_tensorflow(gpus=False)
+    from trainers.reproduce.running import reproduce
+
+    return reproduce(reproduction)
 
 
 def from_flags(values: flags.FlagValues) -> Reproduction:
@@ -156,102 +142,6 @@ def _row_fields(texts, names):
     return found
 
 
-def run(reproduction: Reproduction, child: Child) -> int:
-    """Runs an experiment to its end.
-
-    Args:
-        reproduction: What to run.
-        child: The process that trains; closed after every run.
-
-    Returns:
-        The exit code.
-    """
-    reproduction.refuse_other_settings()
-    if not reproduction.settings.exists():
-        child.check(reproduction.recipe(reproduction.rows[0]))
-        child.close()
-    with locked(
-        reproduction.path,
-        "Another process runs an experiment in this folder. "
-        f"Received: --out={reproduction.path}.",
-    ):
-        reproduction.save_settings()
-        _announce(reproduction)
-        runs = [
-            (row, seed)
-            for seed in reproduction.all_seeds
-            for row in reproduction.rows
-        ]
-        for number, (row, seed) in enumerate(runs, start=1):
-            if read_result(reproduction.folder(row, seed)) is None:
-                _run_row(reproduction, child, row, seed)
-                report.write(reproduction)
-            text = report.line(reproduction, row, seed)
-            print(f"[{number}/{len(runs)}] {text}", flush=True)
-        return _finish(reproduction)
-
-
-def _run_row(reproduction, child, row, seed):
-    folder = reproduction.folder(row, seed)
-    if reproduction.plan(row) is None:
-        measured = _measure(reproduction, child, row)
-        if "failed" in measured:
-            folder.write_json(folder.path / RESULT, measured)
-            return
-        reproduction.save_plan(row, **measured)
-    # Each run has a process of its own: its memory is that of the row.
-    child.run(reproduction.planned_recipe(row, seed), folder)
-    child.close()
-
-
-def _measure(reproduction, child, row):
-    """Asks how long a step of a row takes."""
-    share, least, most = _MEASURING
-    seconds = 60 * reproduction.minutes * share
-    task = {
-        "recipe": dataclasses.asdict(reproduction.recipe(row)),
-        "measure_seconds": min(most, max(least, seconds)),
-    }
-    reply = child.ask(task)
-    if reply is None:
-        reply = {"failed": "died", "reason": child.cause()}
-    child.close()
-    return reply
-
-
-def _announce(reproduction):
-    rows, seeds = len(reproduction.rows), reproduction.seeds
-    each = f"{reproduction.given.get('epochs')} epochs"
-    total = ""
-    if reproduction.minutes:
-        each = f"{reproduction.minutes:g} minutes"
-        parts = sum(row.budget for row in reproduction.rows) * seeds
-        hours = parts * reproduction.minutes / 60
-        total = f", {hours:.1f} hours in all and somewhat more"
-    print(
-        f"{reproduction.experiment.title}, on "
-        f"{reproduction.given['dataset']}: {rows} rows, {seeds} runs each, "
-        f"{each} a run{total} (the paper: {PAPER_BUDGET}).\n"
-        f"Folder: {reproduction.path}",
-        flush=True,
-    )
-
-
-def _finish(reproduction) -> int:
-    report.write(reproduction)
-    print(report.table(reproduction))
-    if all(o.error is None for o in reproduction.outcomes()):
-        print("error: No run came to an end.", file=sys.stderr)
-        return 1
-    print(report.verdict(reproduction))
-    for path in (reproduction.report, reproduction.table, reproduction.errors,
-                 reproduction.figure):  # fmt: skip
-        if path.exists():
-            print(f"  {path}")
-    return 0
-
-
 if __name__ == "__main__":
     define()
-    flags.adopt_module_key_flags(cli)
     cli.run(main)

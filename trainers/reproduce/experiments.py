@@ -1,14 +1,19 @@
-"""The paper's tables and figures: every row as a config, with its number.
-
-Errors are percentages as the paper prints them (ECCV 2018; numbers of tables
-and appendices are its own). A row's `fields` are recipe fields, `override` in
-them fields of the network's config.
-"""
+"""The paper's tables and figures: which rows each has, and what it shows."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from trainers.recipe import QUICK
+from trainers.reproduce.rows import (
+    CAPCONV,
+    CAPNET,
+    EQUAL_TIME,
+    H_IMAGENET,
+    REGULARIZATION,
+    STATE_OF_THE_ART,
+    TABLE1,
+    Row,
+)
 
 # Section 5: what every number of the paper was trained with.
 PAPER_BUDGET = "600 epochs, on a Titan X"
@@ -20,49 +25,6 @@ DATA_NAMES = {
     "h_imagenet": "h-ImageNet",
     "imagenet2012": "ImageNet (top 5)",
 }
-
-
-@dataclass(frozen=True)
-class PaperCost:
-    """What table 1 says a network costs.
-
-    Attributes:
-        size: The column "param #", in its own unit.
-        memory: In MB, on the GPU, at the batch.
-        batch: Images of a batch.
-        seconds: Per batch.
-    """
-
-    size: float
-    memory: float
-    batch: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a table.
-
-    Attributes:
-        name: For `--rows`, and of its folder.
-        label: What the paper calls it.
-        fields: Fields of the recipe that make it what it is.
-        paper: The paper's error per data set, in percent.
-        budget: How many times the common budget it gets.
-        cost: What the paper says it costs.
-        note: What the paper says in place of a number.
-        routing: Figure 2: the final share of the most dissimilar capsules in
-            percent, and the length of the most similar.
-    """
-
-    name: str
-    label: str
-    fields: dict[str, Any]
-    paper: dict[str, float] = field(default_factory=dict)
-    budget: float = 1.0
-    cost: PaperCost | None = None
-    note: str = ""
-    routing: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -92,26 +54,6 @@ class Experiment:
     notes: tuple[str, ...] = ()
 
 
-def _table1(name, label, variant, cifar10, mnist, cost, routing=None):
-    errors = {"cifar10": cifar10, "mnist": mnist}
-    fields = {"variant": variant}
-    return Row(name, label, fields, errors, cost=cost, routing=routing)
-
-
-_TABLE1 = (
-    _table1("a", "CapNet, dynamic", "capnet_dynamic", 14.28, 0.37,
-            PaperCost(151.24, 3961, 8, 0.444), routing=(37, 0.01)),
-    _table1("b", "CapNet, EM", "capnet_em", 12.66, 0.31,
-            PaperCost(152.44, 10078, 4, 0.957), routing=(20, 0.02)),
-    _table1("c", "CNN, same shape", "cnn_same_shape", 14.43, 0.38,
-            PaperCost(24.44, 1652, 128, 0.026)),
-    _table1("d", "CNN, similar parameters", "cnn_similar_param", 12.09, 0.33,
-            PaperCost(146.88, 2420, 128, 0.146)),
-    _table1("e", "EncapNet, master", "encapnet6_master", 13.87, 0.31,
-            PaperCost(25.76, 1433, 128, 0.039)),
-    _table1("f", "EncapNet, master/aide", "encapnet6", 11.93, 0.25,
-            PaperCost(60.68, 1755, 128, 0.061)),
-)  # fmt: skip
 _TABLE1_NOTES = (
     "The paper's sizes (param #: 151.24, 152.44, 24.44, 146.88, 25.76, 60.68) "
     "are about 16·parameters/2²⁰; 24.44 (c) and 60.68 (f) cannot be derived "
@@ -124,115 +66,6 @@ _TABLE1_NOTES = (
     f"{2048 * 2048 // 256:,} against its routing coefficients (2048·2048 = "
     f"{2048 * 2048:,}). Whole networks differ less: see the parameters.",
 )
-
-
-def _v1(name, label, error, **override):
-    fields = {"variant": "encapnet_v1", "override": override}
-    return Row(name, label, fields, {"cifar10": error})
-
-
-# Table 3, left; rows 5 to 7 add skips to row 4, row 8 agreement to row 7.
-_CAPCONV = (
-    _v1("1", "master", 9.83, aide="none", skip="none", agreement="none"),
-    _v1("2", "master/aide v1: coefficients from the own branch", 8.05,
-        coefficients="own", skip="none", agreement="none"),
-    _v1("3", "master/aide v2: from the other branch", 9.11,
-        coefficients="cross", skip="none", agreement="none"),
-    _v1("4", "master/aide v3: from both", 7.41, skip="none", agreement="none"),
-    _v1("5", "v3, skip on type I", 6.81, skip="type1", agreement="none"),
-    _v1("6", "v3, skip on type II", 6.75, skip="type2", agreement="none"),
-    _v1("7", "v3, both skips", 5.82, agreement="none"),
-    _v1("8", "v3, both skips, two agreement units", 4.55),
-)  # fmt: skip
-
-
-def _unit(name, label, error, **options):
-    return _v1(
-        name, label, error, agreement="one", agreement_options=options
-    )  # fmt: skip
-
-
-def _resnet(name, label, error, **override):
-    fields = {"variant": "resnet18", "override": override}
-    return Row(name, label, fields, {"cifar10": error})
-
-
-# Table 3, right: series d changes one thing of row c.
-_REGULARIZATION = (
-    _v1("a", "EncapNet, no agreement", 5.82, agreement="none"),
-    _unit("b", "EncapNet, KL", 5.31, divergence="kl"),
-    _unit("c", "EncapNet, OT", 4.58),
-    _unit("d1", "OT without the bias fix", 4.71, debias=False),
-    _unit("d2", "OT, gradient through the plan", 4.77, plan_gradient=True),
-    _unit("d3", "OT without the extractor", 5.79, extractor="none"),
-    Row(
-        "d3_l2",
-        "OT without the extractor, l2",
-        {
-            "variant": "encapnet_v1",
-            "override": {
-                "agreement": "one",
-                "agreement_options": {"extractor": "none", "cost": "l2"},
-            },
-        },
-        note="does not converge",
-    ),
-    _unit("d4", "OT, vanilla generator", 5.01, generator="vanilla"),
-    _unit("d5", "OT, l2", 4.90, cost="l2"),
-    _resnet("resnet_a", "ResNet, no agreement", 8.03, agreement="none"),
-    _resnet("resnet_b", "ResNet, KL", 7.72, agreement="one",
-            agreement_options={"divergence": "kl"}),
-    _resnet("resnet_c", "ResNet, OT", 7.67, agreement="one"),
-)  # fmt: skip
-
-
-def _capnet(name, label, error, override=None, note="", **fields):
-    fields |= {"variant": "capnet_dynamic", "override": override or {}}
-    errors = {} if error is None else {"cifar10": error}
-    return Row(name, label, fields, errors, note=note)
-
-
-def _losses(loss, label, rmsprop, sgd, adam):
-    """A line of table 5, right; the marked setting is row r3."""
-    errors = {"rmsprop": rmsprop, "sgd": sgd, "adam": adam}
-    return tuple(
-        _capnet(
-            f"{loss}_{optimizer}", f"{label}, {optimizer}", error,
-            note="" if error is not None else "fails",
-            loss=loss, optimizer=optimizer,
-        )
-        for optimizer, error in errors.items()
-        if (loss, optimizer) != ("margin", "adam")
-    )  # fmt: skip
-
-
-_CAPNET = (
-    _capnet("r1", "R = 1: no routing", 14.79, {"num_iterations": 1}),
-    _capnet("r2", "R = 2", 14.41, {"num_iterations": 2}),
-    _capnet("r3", "R = 3, zero logits, margin loss, Adam", 14.28),
-    _capnet("r4", "R = 4", 14.25, {"num_iterations": 4}),
-    _capnet("random", "random logits", 14.35, {"logits": "random"}),
-    _capnet("learnable", "learnable logits", 14.11, {"logits": "learnable"}),
-    *_losses("spread_fixed", "spread loss, fixed margin", 15.61, 15.38, 14.97),
-    *_losses("spread", "spread loss", 15.02, 14.87, 14.50),
-    *_losses("margin", "margin loss", 14.30, 15.18, 14.28),
-    *_losses("cross_entropy", "cross-entropy", 14.76, None, 15.31),
-)
-
-
-def _final(name, label, augmentation, errors, budget=1.0):
-    fields = {"variant": "encapnet_v1", "augmentation": augmentation}
-    errors = dict(zip(("cifar10", "cifar100", "svhn"), errors, strict=True))
-    return Row(name, label, fields, errors, budget)
-
-
-_STATE_OF_THE_ART = (
-    _final("plain", "EncapNet", "none", (4.55, 26.77, 2.01)),
-    _final("mild", "EncapNet+, mild augmentation", "mild",
-           (3.13, 24.01, 1.64)),
-    _final("strong", "EncapNet++, strong augmentation", "strong",
-           (3.10, 24.18, 1.52), budget=1.5),
-)  # fmt: skip
 
 
 def _published(*lines):
@@ -264,43 +97,6 @@ _OTHERS = _published(
 )
 
 
-def _imagenet(name, label, variant, error, **fields):
-    return Row(
-        name, label, {"variant": variant} | fields, {"h_imagenet": error}
-    )
-
-
-# Table 4, right; crops of 128, of 224 for v3.
-_H_IMAGENET = (
-    _imagenet("v1", "EncapNet v1, 18 layers", "encapnet_v1", 48.23),
-    _imagenet("v2", "EncapNet v2, 101 layers", "encapnet_v2", 43.15),
-    _imagenet("v3", "EncapNet v3, 224 pixels", "encapnet_v3", 42.76,
-              image_size=224),
-    _imagenet("v3_mild", "EncapNet v3+", "encapnet_v3", 40.18,
-              image_size=224, augmentation="mild"),
-    _imagenet("v3_strong", "EncapNet v3++", "encapnet_v3", 40.05,
-              image_size=224, augmentation="strong", flip=True),
-    _imagenet("resnet18", "ResNet-18", "resnet18", 58.17),
-)  # fmt: skip
-
-
-def _plain(name, label, variant, **override):
-    return Row(name, label, {"variant": variant, "override": override})
-
-
-# Ours: as deep as encapnet_small, the same sizes of maps, and as many
-# parameters at inference (2,077,856) within one percent.
-_EQUAL_TIME = (
-    _plain("encapnet", "encapnet_small", "encapnet_small"),
-    _plain("cnn", "CNN, 2,096,274 parameters", "cnn_same_shape",
-           stem=((32, 2), (86, 1), (86, 1), (172, 2), (172, 1), (344, 2),
-                 (344, 1))),
-    _plain("resnet", "ResNet, 2,073,890 parameters", "resnet18",
-           stem=((32, 2),), channels=(84, 168, 336), blocks=(1, 1, 1),
-           strides=(1, 2, 2)),
-)  # fmt: skip
-
-
 def _of(rows, *names):
     return tuple(row for row in rows if row.name in names)
 
@@ -308,27 +104,27 @@ def _of(rows, *names):
 EXPERIMENTS = {
     "table1": Experiment(
         "Six layers: CapNet, CNN and EncapNet (table 1)",
-        _TABLE1,
+        TABLE1,
         reference="c",
         notes=_TABLE1_NOTES,
     ),
     "capconv_design": Experiment(
-        "The capConv block of an 18-layer EncapNet (table 3, left)", _CAPCONV
+        "The capConv block of an 18-layer EncapNet (table 3, left)", CAPCONV
     ),
     "regularization": Experiment(
         "What regularises an 18-layer EncapNet and ResNet (table 3, right)",
-        _REGULARIZATION,
+        REGULARIZATION,
         notes=(
             "ResNet-20 has 8.75 in its own paper and 6.98 in a third party's "
             "hands, as the paper says.",
         ),
     ),
     "capnet_ablation": Experiment(
-        "Routing, loss and optimiser of CapNet (appendix A, table 5)", _CAPNET
+        "Routing, loss and optimiser of CapNet (appendix A, table 5)", CAPNET
     ),
     "state_of_the_art": Experiment(
         "EncapNet beside others (table 4, left)",
-        _STATE_OF_THE_ART,
+        STATE_OF_THE_ART,
         published=_OTHERS,
         notes=(
             "The paper's best numbers have others beside them, which look "
@@ -341,21 +137,21 @@ EXPERIMENTS = {
     ),
     "figure2": Experiment(
         "How agreement routing sorts the votes (figure 2)",
-        _of(_TABLE1, "a", "b"),
+        _of(TABLE1, "a", "b"),
         figure="routing",
         least_epochs=10,
         notes=("The paper shows epochs 1, 20, 80 and 200 of a run of 200.",),
     ),
     "figure4": Experiment(
         "Training loss with and without agreement (figure 4)",
-        _of(_REGULARIZATION, "a", "c", "resnet_a", "resnet_c"),
+        _of(REGULARIZATION, "a", "c", "resnet_a", "resnet_c"),
         figure="losses",
         least_epochs=10,
         notes=("The paper prints the picture, not its numbers.",),
     ),
     "h_imagenet": Experiment(
         "The 200 hardest classes of ImageNet (table 4, right)",
-        _H_IMAGENET,
+        H_IMAGENET,
         fields={"image_size": 128, "batch_size": 256},
         data="h_imagenet",
         published={
@@ -373,7 +169,7 @@ EXPERIMENTS = {
     ),
     "equal_time": Experiment(
         "encapnet_small beside a CNN and a ResNet of its size (ours)",
-        _EQUAL_TIME,
+        EQUAL_TIME,
         fields={n: v for n, v in QUICK.items() if n != "epochs"},
         notes=(
             "Ours: the paper has no such comparison. Same depth, same sizes "

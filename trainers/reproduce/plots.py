@@ -9,16 +9,19 @@ from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from trainers.pictures import BLUE, GREY, ORANGE, STYLE, save
-from trainers.reproduce.experiments import DATA_NAMES, Row
+from trainers.reproduce.experiments import DATA_NAMES
+from trainers.reproduce.outcomes import RowOutcome
 from trainers.reproduce.routing_dynamics import NUM_BINS
-from trainers.study.outcomes import Outcome
+from trainers.reproduce.rows import Row
 
 _BAR = "#c4c9d1"
 # The largest error over the smallest that a linear axis can show.
 _CRUSHED = 20
 
 
-def errors(outcomes: Sequence[Outcome], data: str, path: pathlib.Path) -> None:
+def errors(
+    outcomes: Sequence[RowOutcome], data: str, path: pathlib.Path
+) -> None:
     """Draws each row's error, its spread over the seeds, and the paper's."""
     with plt.rc_context(STYLE):
         figure, axis = plt.subplots(

@@ -5,9 +5,11 @@ from typing import Any
 
 from trainers.files import written_atomically
 from trainers.reproduce import plots
-from trainers.reproduce.experiments import DATA_NAMES, PAPER_BUDGET, Row
-from trainers.reproduce.reproduction import Reproduction
+from trainers.reproduce.experiments import DATA_NAMES, PAPER_BUDGET
+from trainers.reproduce.folder import Reproduction
+from trainers.reproduce.outcomes import RowOutcome
 from trainers.reproduce.routing_dynamics import read_snapshots
+from trainers.reproduce.rows import Row
 from trainers.reproduce.sections import (
     about_costs,
     about_order,
@@ -16,7 +18,6 @@ from trainers.reproduce.sections import (
     about_runs,
 )
 from trainers.runs.folder import read_metrics
-from trainers.study.outcomes import Outcome
 from trainers.tables import aligned, markdown, write_csv
 
 _SIDES = "<<>>>>>>>>"
@@ -59,7 +60,7 @@ def verdict(reproduction: Reproduction) -> str:
 
 
 def _csv_row(
-    reproduction: Reproduction, outcome: Outcome, data: str
+    reproduction: Reproduction, outcome: RowOutcome, data: str
 ) -> dict[str, Any]:
     row, cost, plan = outcome.row, outcome.row.cost, outcome.plan
     found = {
@@ -92,7 +93,7 @@ def _csv_row(
     }
 
 
-def _cells(reproduction: Reproduction, outcomes: Sequence[Outcome]):
+def _cells(reproduction: Reproduction, outcomes: Sequence[RowOutcome]):
     data = reproduction.paper_data
     heads = (
         "row", "network", "error, %", f"paper, {DATA_NAMES[data]}",
@@ -102,7 +103,7 @@ def _cells(reproduction: Reproduction, outcomes: Sequence[Outcome]):
     return [heads, *(_row_cells(outcome, data) for outcome in outcomes)]
 
 
-def _row_cells(outcome: Outcome, data: str):
+def _row_cells(outcome: RowOutcome, data: str):
     row = outcome.row
     paper = f"{row.paper[data]:.2f}" if data in row.paper else row.note
     images = outcome.mean("images_seen")
@@ -121,7 +122,7 @@ def _row_cells(outcome: Outcome, data: str):
     )
 
 
-def error_text(outcome: Outcome) -> str:
+def error_text(outcome: RowOutcome) -> str:
     """Writes a row's error, in percent, with its spread over the seeds."""
     if outcome.error is None:
         return outcome.status

@@ -10,6 +10,7 @@ import tensorflow as tf
 from encapnet_tf.data import Split
 from encapnet_tf.layers import RoutedCapsules
 from trainers.evaluate.capsules import class_capsules
+from trainers.files import write_json
 from trainers.runs.folder import RunFolder
 from trainers.scoring import stored_batches
 
@@ -22,7 +23,7 @@ _BATCH = 32
 FILE = "routing.json"
 
 
-class VoteStatistics(NamedTuple):
+class VotesSnapshot(NamedTuple):
     """Votes v̂_{j|i} for the class j of each image, over lower capsules i.
 
     Attributes:
@@ -74,7 +75,7 @@ def has_routing(model: keras.Model) -> bool:
     )
 
 
-def measure_votes(model: keras.Model, split: Split) -> VoteStatistics:
+def measure_votes(model: keras.Model, split: Split) -> VotesSnapshot:
     """Looks at the votes for the classes of some images of a split."""
     split = split.take(min(_IMAGES, split.num_examples))
     layer = model.get_layer("class_capsules")
@@ -93,7 +94,7 @@ def measure_votes(model: keras.Model, split: Split) -> VoteStatistics:
         found = vote_statistics(*(v.numpy() for v in read(images, labels)))
         counts, sums = counts + found[0], sums + found[1]
     with np.errstate(invalid="ignore"):
-        return VoteStatistics(100 * counts / counts.sum(), sums / counts)
+        return VotesSnapshot(100 * counts / counts.sum(), sums / counts)
 
 
 class RoutingDynamics(keras.callbacks.Callback):
@@ -127,7 +128,7 @@ class RoutingDynamics(keras.callbacks.Callback):
         earlier = [
             s for s in read_snapshots(self._folder) if s["epoch"] <= epoch
         ]
-        self._folder.write_json(self._folder.path / FILE, [*earlier, snapshot])
+        write_json(self._folder.path / FILE, [*earlier, snapshot])
 
 
 def read_snapshots(folder: RunFolder) -> list[dict]:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from trainers.reproduce.experiments import DATA_NAMES, PAPER_BUDGET, Experiment
-from trainers.reproduce.reproduction import Reproduction
+from trainers.reproduce.folder import Reproduction
+from trainers.reproduce.order import compare, noise
+from trainers.reproduce.outcomes import RowOutcome
 from trainers.reproduce.routing_dynamics import read_snapshots
-from trainers.study.outcomes import Outcome, compare, noise
 from trainers.tables import markdown
 
 # Runs whose steps took so much more or less than planned are pointed out.
@@ -18,7 +19,9 @@ _TOO_SMALL = (
 )
 
 
-def about_runs(reproduction: Reproduction, outcomes: Sequence[Outcome]) -> str:
+def about_runs(
+    reproduction: Reproduction, outcomes: Sequence[RowOutcome]
+) -> str:
     """Says what was run, on what, for how long."""
     given = reproduction.given
     seeds = ", ".join(map(str, reproduction.all_seeds))
@@ -130,7 +133,9 @@ def _minutes_of_steps(outcome):
     return images / outcome.recipe.batch_size * seconds / 60
 
 
-def about_order(reproduction: Reproduction, outcomes: Sequence[Outcome]) -> str:
+def about_order(
+    reproduction: Reproduction, outcomes: Sequence[RowOutcome]
+) -> str:
     """Compares our order with the paper's, and says what the noise allows."""
     data = reproduction.paper_data
     found = compare(outcomes, data)
@@ -192,7 +197,9 @@ def _about_errors_alone(reproduction, outcomes):
     return text
 
 
-def about_costs(reproduction: Reproduction, outcomes: Sequence[Outcome]) -> str:
+def about_costs(
+    reproduction: Reproduction, outcomes: Sequence[RowOutcome]
+) -> str:
     """Compares times per image, relative to one row."""
     by_name = {o.row.name: o for o in outcomes}
     reference = by_name.get(reproduction.experiment.reference)
@@ -233,7 +240,7 @@ def _seconds_per_image(outcome):
 
 
 def about_routing(
-    reproduction: Reproduction, outcomes: Sequence[Outcome]
+    reproduction: Reproduction, outcomes: Sequence[RowOutcome]
 ) -> str:
     """Sets the end of figure 2 beside the paper's."""
     if reproduction.experiment.figure != "routing":

@@ -1,1 +1,5 @@
-"""Settings and seeds, the runs they ask for, how sure their outcomes are."""
+"""What searches and reproductions share.
+
+How long a run is (`budget`), what trains one (`trainer`) and how sure an
+outcome is (`noise`).
+"""

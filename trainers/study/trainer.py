@@ -1,4 +1,4 @@
-"""The process that trains the runs of a study, one after the other."""
+"""What trains the runs of a study, one after the other, in a `Child`."""
 
 import gc
 from typing import Any
@@ -7,11 +7,12 @@ import keras
 import numpy as np
 
 from encapnet_tf.data import load
+from trainers.files import write_json
 from trainers.recipe import Recipe, make_recipe
-from trainers.runs.child import RESULT, serve
 from trainers.runs.finished import start_from
 from trainers.runs.folder import RunFolder, agreement_losses
-from trainers.training.loop import Diverged, Loop
+from trainers.training.divergence import Diverged
+from trainers.training.loop import Loop
 
 
 class Trainer:
@@ -48,7 +49,7 @@ class Trainer:
             result = self.result(loop)
         except Exception as trouble:  # whatever it was, the program goes on
             result = failure(trouble)
-        folder.write_json(folder.path / RESULT, result)
+        write_json(folder.result, result)
         folder.clean_checkpoints()
         return result
 
@@ -110,7 +111,3 @@ def failure(trouble: Exception) -> dict[str, Any]:
     kind = type(trouble).__name__
     lines = str(trouble).strip().splitlines() or ["no message"]
     return {"failed": kind, "reason": f"{kind}: {lines[0]}"}
-
-
-if __name__ == "__main__":
-    serve(Trainer())

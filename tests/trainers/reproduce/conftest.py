@@ -3,10 +3,10 @@ import csv
 import pytest
 from absl import flags
 
+from trainers.files import write_json
 from trainers.reproduce import __main__ as reproduce
 from trainers.reproduce import plots as plots_reproduce
 from trainers.reproduce.experiments import EXPERIMENTS
-from trainers.runs.child import RESULT
 
 
 class FakeChild:
@@ -53,7 +53,7 @@ class FakeChild:
                 "machine": "2 × Abacus",
                 "load_per_core": 0.5,
             }
-        folder.write_json(folder.path / RESULT, result)
+        write_json(folder.result, result)
 
     def close(self):
         self.closed += 1

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from encapnet_tf.models import variant_config
-from trainers.reproduce.reproduction import narrowed
+from trainers.reproduce.folder import narrowed
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_flags_of_a_recipe_hold_for_all_rows(make):
         ),
         (
             ["--experiment=table1", "--epochs=1", "--set=a.batch_size=0"],
-            "Row a: `batch_size` is out of its range. Received",
+            "Row a: `batch_size` must be >= 1. Received",
         ),
         (
             ["--experiment=table1", "--epochs=1", "--narrow=3"],

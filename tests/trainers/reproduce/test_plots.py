@@ -7,8 +7,8 @@ from tests.trainers.training.test_curves import history
 from trainers.recipe import Recipe
 from trainers.reproduce import plots
 from trainers.reproduce.experiments import EXPERIMENTS
+from trainers.reproduce.outcomes import RowOutcome
 from trainers.study.budget import Plan
-from trainers.study.outcomes import Outcome
 
 
 def outcome(row, *errors, failed=False):
@@ -18,7 +18,7 @@ def outcome(row, *errors, failed=False):
     }
     if failed:
         results = {0: {"failed": "diverged", "reason": "The loss is nan."}}
-    return Outcome(row, Recipe(), Plan(1), results)
+    return RowOutcome(row, Recipe(), Plan(1), results)
 
 
 @pytest.mark.parametrize("experiment", ["table1", "equal_time"])

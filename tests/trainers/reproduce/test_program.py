@@ -10,8 +10,9 @@ from absl import flags
 from PIL import Image
 
 from trainers.reproduce import __main__ as reproduce
-from trainers.reproduce.child import Reproducer
+from trainers.reproduce import running
 from trainers.reproduce.experiments import EXPERIMENTS
+from trainers.reproduce.reproducer import Reproducer
 from trainers.runs.child import Child
 from trainers.runs.finished import load_run
 from trainers.training.loop import Loop
@@ -43,7 +44,7 @@ class HereChild(Child):
     """The process that trains, without a process."""
 
     def __init__(self):
-        super().__init__()
+        super().__init__(())
         self._trainer = Reproducer()
 
     def ask(self, task):
@@ -64,7 +65,7 @@ def make(name, npz_path, out, *arguments):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs_to_its_report(name, npz_path, tmp_path):
     reproduction = make(name, npz_path, tmp_path, "--epochs=1", *TINY[name])
-    assert reproduce.run(reproduction, HereChild()) == 0
+    assert running.run(reproduction, HereChild()) == 0
     report = reproduction.report.read_text()
     for outcome in reproduction.outcomes():
         assert outcome.failure is None
@@ -90,7 +91,7 @@ def test_a_run_by_time_has_the_steps_that_fit(npz_path, tmp_path):
         "equal_time", npz_path, tmp_path, "--minutes=0.02", "--narrow=8",
         "--rows=cnn",
     )  # fmt: skip
-    assert reproduce.run(reproduction, HereChild()) == 0
+    assert running.run(reproduction, HereChild()) == 0
     (outcome,) = reproduction.outcomes()
     plan = outcome.plan
     steps = 1.2 / plan.seconds_per_step

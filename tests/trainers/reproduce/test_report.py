@@ -6,10 +6,10 @@ import pytest
 from scipy import stats
 
 from tests.trainers.reproduce.conftest import PAPER, FakeChild
-from trainers.reproduce import __main__ as reproduce
+from trainers.files import write_json
 from trainers.reproduce import report as reproduce_report
-from trainers.runs.child import RESULT
-from trainers.study.outcomes import compare, noise
+from trainers.reproduce import running
+from trainers.reproduce.order import compare, noise
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -26,7 +26,7 @@ def reported(make):
             "--experiment=capconv_design", "--epochs=1",
             f"--rows={','.join(rows)}", *arguments,
         )  # fmt: skip
-        reproduce.run(reproduction, FakeChild(errors))
+        running.run(reproduction, FakeChild(errors))
         return reproduction, reproduction.report.read_text()
 
     return run
@@ -37,7 +37,7 @@ def test_times_are_compared_per_image_relative_to_one_row(make):
         "--experiment=table1", "--epochs=1", "--seeds=1", "--rows=a,c",
         "--set=a.batch_size=8",
     )  # fmt: skip
-    reproduce.run(reproduction, FakeChild(PAPER))
+    running.run(reproduction, FakeChild(PAPER))
     report = reproduction.report.read_text()
     # Ours: 0.1 s for 8 and for 128; the paper's: 0.444 s and 0.026 s.
     relative = (0.444 / 8) / (0.026 / 128)
@@ -47,13 +47,13 @@ def test_times_are_compared_per_image_relative_to_one_row(make):
 
 def test_steps_slower_than_planned_are_pointed_out(make):
     reproduction = make("--experiment=table1", "--minutes=1", "--rows=c,e")
-    reproduce.run(reproduction, FakeChild(PAPER))
+    running.run(reproduction, FakeChild(PAPER))
     assert "slower or faster" not in reproduction.report.read_text()
     for seed in reproduction.all_seeds:
         folder = reproduction.folder(reproduction.rows[0], seed)
-        result = json.loads((folder.path / RESULT).read_text())
+        result = json.loads((folder.result).read_text())
         result |= {"seconds_per_step": 0.2, "load_per_core": 3.0}
-        folder.write_json(folder.path / RESULT, result)
+        write_json(folder.result, result)
     reproduce_report.write(reproduction)
     report = reproduction.report.read_text()
     assert "Minutes that they took: c 2.0." in report
@@ -113,7 +113,7 @@ def test_data_without_a_number_are_set_beside_the_paper_s_own(reported):
 def test_rows_without_a_paper_are_compared_among_themselves(make):
     reproduction = make("--experiment=equal_time", "--minutes=1", "--seeds=1")
     errors = {"encapnet": 0.10, "cnn": 0.101, "resnet": 0.3}
-    reproduce.run(reproduction, FakeChild(errors))
+    running.run(reproduction, FakeChild(errors))
     report = reproduction.report.read_text()
     assert (
         "Row encapnet has the least error, 10.00%; within the noise of it: cnn"

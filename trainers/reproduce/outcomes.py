@@ -1,20 +1,17 @@
 """What the rows of a reproduction gave, and how sure that is."""
 
-import math
 import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import stats
-
 from trainers.recipe import Recipe
-from trainers.reproduce.experiments import Row
-from trainers.scoring import standard_error
+from trainers.reproduce.rows import Row
 from trainers.study.budget import Plan
+from trainers.study.noise import standard_error
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RowOutcome:
     """What a row gave.
 
     Attributes:
@@ -82,58 +79,3 @@ class Outcome:
         """How far the mean error may be off, by images and by seeds."""
         images = max(r.get("test_images", 0) for r in self.results.values())
         return standard_error(self.error, images, self.spread, len(self.errors))
-
-
-def noise(one: Outcome, other: Outcome) -> float:
-    """Two standard errors of the difference of two rows' errors.
-
-    Rows are tested on the same images, so this is rather too much.
-    """
-    return 2 * math.hypot(one.standard_error, other.standard_error)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Our order of the rows beside the paper's.
-
-    Attributes:
-        rows: How many rows have an error in both.
-        tau: Kendall's tau of the two orders, from -1 to 1.
-        p_value: How often chance alone gives a tau as far from 0.
-        same: Pairs further apart than the noise, in the paper's order.
-        reversed: Those in the other order: (ours better, ours worse).
-        close: Pairs too close to tell.
-    """
-
-    rows: int
-    tau: float
-    p_value: float
-    same: list[tuple[Row, Row]]
-    reversed: list[tuple[Row, Row]]
-    close: list[tuple[Row, Row]]
-
-
-def compare(outcomes: list[Outcome], data: str) -> Comparison | None:
-    """Compares our order with the paper's; None for fewer than two rows.
-
-    Args:
-        outcomes: What the rows gave.
-        data: Which of the paper's data sets to take.
-    """
-    both = [o for o in outcomes if o.error is not None and data in o.row.paper]
-    if len(both) < 2:
-        return None
-    paper = [o.row.paper[data] for o in both]
-    tau, p_value = stats.kendalltau([o.error for o in both], paper)
-    pairs = {"same": [], "reversed": [], "close": []}
-    ranked = sorted(both, key=lambda outcome: outcome.error)
-    for place, better in enumerate(ranked):
-        for worse in ranked[place + 1 :]:
-            kind = "same"
-            gap = worse.row.paper[data] - better.row.paper[data]
-            if worse.error - better.error <= noise(better, worse) or gap == 0:
-                kind = "close"
-            elif gap < 0:
-                kind = "reversed"
-            pairs[kind].append((better.row, worse.row))
-    return Comparison(len(both), float(tau), float(p_value), **pairs)

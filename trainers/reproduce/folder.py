@@ -6,15 +6,14 @@ import pathlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from encapnet_tf.config import NetworkConfig
-from encapnet_tf.models import variant_config
-from trainers.files import written_atomically
-from trainers.recipe import Recipe, differences, make_recipe
-from trainers.reproduce.experiments import EXPERIMENTS, Experiment, Row
-from trainers.runs.child import read_result
-from trainers.runs.folder import RunFolder
+from encapnet_tf.config import NetworkConfig, variant_config
+from trainers.files import write_json
+from trainers.recipe import Recipe, changes, differences, make_recipe
+from trainers.reproduce.experiments import EXPERIMENTS, Experiment
+from trainers.reproduce.outcomes import RowOutcome
+from trainers.reproduce.rows import Row
+from trainers.runs.folder import RunFolder, read_result
 from trainers.study.budget import Plan, plan_by_time
-from trainers.study.outcomes import Outcome
 
 _WIDTHS = ("stem", "channels", "num_capsules", "middle_capsules")
 
@@ -196,7 +195,7 @@ class Reproduction:
             self.experiment.least_epochs,
         )
         content = {"plan": dataclasses.asdict(plan)}
-        RunFolder(self.path).write_json(self._plan_file(row), content)
+        write_json(self._plan_file(row), content)
         return plan
 
     def _plan_file(self, row):
@@ -213,19 +212,16 @@ class Reproduction:
 
     def save_settings(self) -> None:
         """Notes what is asked for."""
-        with written_atomically(self.settings) as path:
-            path.write_text(json.dumps(self._settings(), indent=2) + "\n")
+        write_json(self.settings, self._settings())
 
     def refuse_other_settings(self) -> None:
         """A folder belongs to one experiment; rows and seeds may be added."""
         if not self.settings.exists():
             return
         stored = json.loads(self.settings.read_text())
-        changed = [
-            f"{name} was {stored.get(name)!r}, now {value!r}"
-            for name, value in self._settings().items()
-            if name != "recipes" and stored.get(name) != value
-        ]
+        wanted = self._settings()
+        del wanted["recipes"]
+        changed = changes(stored, wanted)
         for row, fields in stored["recipes"].items():
             known = {r.name: r for r in self.rows}
             if row in known and (self.path / row).exists():
@@ -256,14 +252,14 @@ class Reproduction:
             "recipes": stored | recipes,
         }
 
-    def outcome(self, row: Row) -> Outcome:
+    def outcome(self, row: Row) -> RowOutcome:
         """Returns what a row has given so far."""
         results = {
             seed: read_result(self.folder(row, seed)) for seed in self.all_seeds
         }
         found = {seed: r for seed, r in results.items() if r is not None}
-        return Outcome(row, self.recipe(row), self.plan(row), found)
+        return RowOutcome(row, self.recipe(row), self.plan(row), found)
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[RowOutcome]:
         """Returns what the rows have given so far, in their order."""
         return [self.outcome(row) for row in self.rows]

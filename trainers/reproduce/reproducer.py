@@ -1,10 +1,9 @@
-"""The process that trains and tests one run of a reproduction.
+"""What trains and tests one run of a reproduction, in a `Child`.
 
 Each run has a process of its own, so that its memory can be told.
 """
 
 import dataclasses
-import sys
 from typing import Any
 
 import keras
@@ -12,7 +11,6 @@ import keras
 from trainers import machine
 from trainers.recipe import Recipe, make_recipe
 from trainers.reproduce.routing_dynamics import RoutingDynamics
-from trainers.runs.child import serve
 from trainers.runs.folder import RunFolder
 from trainers.study.trainer import Trainer, failure, refuse_bad_weights
 from trainers.training.curves import draw_curves
@@ -20,7 +18,6 @@ from trainers.training.finishing import finish_run
 from trainers.training.loop import Loop
 from trainers.training.step_clock import StepClock
 
-COMMAND = (sys.executable, "-m", "trainers.reproduce.child")
 # Only the clock ends a run that is timed.
 _ENDLESS = 10**6
 # Timed steps that are enough, once the time is over.
@@ -98,7 +95,3 @@ class _StoppingClock(StepClock):
             done = self.steps * self.seconds_per_step
             self.is_over = done >= self._seconds
             self._loop.stopping |= self.is_over
-
-
-if __name__ == "__main__":
-    serve(Reproducer())
