@@ -7,91 +7,76 @@ never read. The same command on the same --tune_dir goes on where it stopped.
 """
 
 import pathlib
-import sys
 import time
 
-import grpc
-import tensorflow as tf
 from absl import flags
 
-from trainers import cli
-from trainers.runs.child import Child
+from trainers import cli, stopping
+from trainers.choices import TUNERS
+from trainers.files import check_writable
+from trainers.runs.folder import model_to_start_from
+from trainers.tensorflow_start import start_tensorflow
 from trainers.tune import space
-from trainers.tune.oracles import TUNERS
-from trainers.tune.search import role, run, work
 from trainers.tune.trials import Search
 
-flags.DEFINE_string(
-    "tune_dir", None, "The search's folder; default: a new one in runs/."
-)
-flags.DEFINE_enum(
-    "tuner",
-    "bayesian",
-    TUNERS,
-    "How to choose values. bayesian: where a model of the trials so far "
-    "expects most; random; grid: evenly, from end to end; hyperband: many "
-    "short runs, then longer ones of the best, each trained anew.",
-)
-flags.DEFINE_list(
-    "search",
-    "agreement_weight,agreement_epsilon",
-    f"What to search, of {'; '.join(map(str, space.AXES.values()))}. "
-    "NAME:LOW:HIGH gives another range. The first trial has the recipe's own "
-    "values.",
-)
-flags.DEFINE_integer(
-    "max_trials",
-    None,
-    "Trials at most; a larger number, given later, adds to the search. "
-    "Default: 12, or all that hyperband's brackets hold.",
-    lower_bound=1,
-)
-flags.DEFINE_integer(
-    "executions_per_trial",
-    1,
-    "Runs of each trial, with the seeds --seed, --seed + 1, …; their mean "
-    "error counts.",
-    lower_bound=1,
-)
-flags.DEFINE_bool("overwrite", False, "Start the search in --tune_dir anew.")
+
+def define(values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags, those of a recipe included."""
+    kwargs = {"flag_values": values}
+    cli.define_recipe(values)
+    flags.DEFINE_string(
+        "tune_dir", None, "The search's folder; default: a new one in runs/.",
+        **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_enum(
+        "tuner", "bayesian", TUNERS, "How to choose values. bayesian: where a "
+        "model of the trials so far expects most; random; grid: evenly, from "
+        "end to end; hyperband: many short runs, then longer ones of the "
+        "best, each trained anew.", **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_list(
+        "search", "agreement_weight,agreement_epsilon",
+        f"What to search, of {'; '.join(map(str, space.AXES.values()))}. "
+        "NAME:LOW:HIGH gives another range. The first trial has the recipe's "
+        "own values.", **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_integer(
+        "max_trials", None, "Trials at most; a larger number, given later, "
+        "adds to the search. Default: 12, or all that hyperband's brackets "
+        "hold.", lower_bound=1, **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_integer(
+        "executions_per_trial", 1, "Runs of each trial, with the seeds --seed, "
+        "--seed + 1, …; their mean error counts.", lower_bound=1, **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_bool(
+        "overwrite", False, "Start the search in --tune_dir anew.", **kwargs
+    )
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Searches, and says what was found and written where."""
     cli.take_no_arguments(arguments)
-    # The processes that train need them.
-    tf.config.set_visible_devices([], "GPU")
-    cli.interrupt_on_sigterm()
-    search = _search_from_flags(flags.FLAGS)
-    child = Child()
-    try:
-        if role() == "worker":
-            return work(search, child)
-        return run(search, child, overwrite=flags.FLAGS.overwrite)
-    except KeyboardInterrupt:
-        print(
-            f"Stopped; the same command goes on, with --tune_dir={search.path}",
-            flush=True,
-        )
-        return 0
-    except grpc.RpcError as trouble:
-        print(
-            "error: The chief of the search is gone, so this worker stops. "
-            "Start both again with the same flags: they go on. "
-            f"({trouble.code().name})",
-            file=sys.stderr,
-        )
-        return 1
-    finally:
-        child.close()
+    search = _search_from_flags(values)
+    if search.recipe.init_from:
+        model_to_start_from(search.recipe.init_from)
+    check_writable(search.path)
+    stopping.raise_on_sigterm()
+    # The processes that train need the GPUs.
+    start_tensorflow(gpus=False)
+    from trainers.tune.search import search_in_child
+
+    return search_in_child(search, overwrite=values.overwrite)
 
 
 def _search_from_flags(values) -> Search:
     recipe = cli.recipe_from_flags(values)
+    axes = space.parse_axes(values.search)
+    space.defaults(axes, recipe)
     return Search(
         pathlib.Path(values.tune_dir or _new_tune_dir(recipe)),
         recipe,
-        space.parse_axes(values.search),
+        axes,
         values.tuner,
         values.max_trials,
         values.executions_per_trial,
@@ -105,6 +90,5 @@ def _new_tune_dir(recipe):
 
 
 if __name__ == "__main__":
-    cli.define_recipe()
-    flags.adopt_module_key_flags(cli)
+    define()
     cli.run(main)

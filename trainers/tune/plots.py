@@ -11,7 +11,7 @@ from scipy.spatial import Delaunay, QhullError
 
 from trainers.pictures import BLUE, GREY, INK, ORANGE, STYLE, save
 from trainers.tune.space import Axis
-from trainers.tune.trials import Outcome
+from trainers.tune.trials import TrialOutcome
 
 _LANDSCAPE = ("agreement_weight", "agreement_epsilon")
 _PAPER = (10.0, 0.1)
@@ -33,7 +33,7 @@ _COLOURS = plt.get_cmap("viridis")
 
 
 def draw(
-    axes: Sequence[Axis], outcomes: Sequence[Outcome], path: pathlib.Path
+    axes: Sequence[Axis], outcomes: Sequence[TrialOutcome], path: pathlib.Path
 ) -> None:
     """Draws error over λ and ε, or over each axis where others are searched."""
     outcomes = _longest(outcomes)

@@ -1,20 +1,19 @@
 """What a search shows: its files after every trial, and its table."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from trainers.files import written_atomically
-from trainers.scoring import standard_error
+from trainers.study.noise import noise_between, standard_error
 from trainers.tables import aligned, write_csv
 from trainers.tune import plots
-from trainers.tune.trials import Outcome, Search
+from trainers.tune.trials import Search, TrialOutcome
 
 # Longer tables are cut to the best; the file has all.
 _SHOWN = 20
 
 
-def write(search: Search, outcomes: Sequence[Outcome]) -> None:
+def write(search: Search, outcomes: Sequence[TrialOutcome]) -> None:
     """Writes `trials.csv`, `best.json` and `landscape.png`."""
     write_csv(search.table, [_row(search, o) for o in outcomes])
     ranked = ranking(outcomes)
@@ -24,13 +23,13 @@ def write(search: Search, outcomes: Sequence[Outcome]) -> None:
         plots.draw(search.axes, outcomes, search.picture)
 
 
-def ranking(outcomes: Sequence[Outcome]) -> list[Outcome]:
+def ranking(outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
     """Returns the completed trials, best first."""
     done = [o for o in outcomes if o.status == "completed"]
     return sorted(done, key=lambda outcome: outcome.error)
 
 
-def _row(search: Search, outcome: Outcome) -> dict[str, Any]:
+def _row(search: Search, outcome: TrialOutcome) -> dict[str, Any]:
     seeds = [search.recipe.seed + turn for turn in range(search.executions)]
     errors = outcome.errors + [None] * search.executions
     done = outcome.status == "completed"
@@ -53,7 +52,7 @@ def _row(search: Search, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def line(outcome: Outcome) -> str:
+def line(outcome: TrialOutcome) -> str:
     """Says in one line how a trial ended."""
     values = "  ".join(f"{n} {_text(v)}" for n, v in outcome.values.items())
     head = f"trial {outcome.trial}  {values}"
@@ -66,7 +65,7 @@ def line(outcome: Outcome) -> str:
     )
 
 
-def table(outcomes: Sequence[Outcome]) -> str:
+def table(outcomes: Sequence[TrialOutcome]) -> str:
     """Sets out the trials, best first, then why others failed."""
     ranked = ranking(outcomes)
     lines = []
@@ -104,7 +103,7 @@ def _text(value):
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def verdict(outcomes: Sequence[Outcome]) -> str:
+def verdict(outcomes: Sequence[TrialOutcome]) -> str:
     """Says which trial is best, and whether the noise allows to say so."""
     best, *others = ranking(outcomes)
     close = [o for o in others if o.error - best.error <= _noise(best, o)]
@@ -130,8 +129,7 @@ def verdict(outcomes: Sequence[Outcome]) -> str:
 
 
 def _noise(one, other):
-    """Two standard errors of the difference of two trials' errors."""
-    return 2 * math.hypot(_standard_error(one), _standard_error(other))
+    return noise_between(_standard_error(one), _standard_error(other))
 
 
 def _standard_error(outcome):

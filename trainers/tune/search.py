@@ -1,16 +1,16 @@
 """Running a search: alone, as the chief of several workers, or as a worker."""
 
 import os
-import statistics
 import sys
-import time
 
-import keras_tuner as kt
+import grpc
 
+from trainers import cli, stopping
 from trainers.files import locked
-from trainers.runs.child import Child
+from trainers.runs.child import Child, worker_command
 from trainers.tune import report
-from trainers.tune.oracles import OBJECTIVE, make_oracle
+from trainers.tune.keras_tuner_loop import ChildTuner
+from trainers.tune.keras_tuner_oracles import make_oracle
 from trainers.tune.trials import Search
 
 _VARIABLES = (
@@ -18,6 +18,42 @@ _VARIABLES = (
     "KERASTUNER_ORACLE_IP",
     "KERASTUNER_ORACLE_PORT",
 )
+
+
+WORKER = "trainers.study.trainer:Trainer"
+
+
+def search_in_child(search: Search, *, overwrite: bool = False) -> int:
+    """Searches in the role that keras-tuner's variables give this process.
+
+    Args:
+        search: What to do.
+        overwrite: Whether to remove an earlier search first.
+
+    Returns:
+        The exit code.
+    """
+    child = Child(worker_command(WORKER))
+    try:
+        if role() == "worker":
+            return work(search, child)
+        return run(search, child, overwrite=overwrite)
+    except KeyboardInterrupt as stop:
+        print(
+            f"Stopped; the same command goes on, with --tune_dir={search.path}",
+            flush=True,
+        )
+        return stopping.exit_code(stop)
+    except grpc.RpcError as trouble:
+        print(
+            "error: The chief of the search is gone, so this worker stops. "
+            "Start both again with the same flags: they go on. "
+            f"({trouble.code().name})",
+            file=sys.stderr,
+        )
+        return 1
+    finally:
+        child.close()
 
 
 def run(search: Search, child: Child, *, overwrite: bool = False) -> int:
@@ -58,13 +94,13 @@ def run(search: Search, child: Child, *, overwrite: bool = False) -> int:
         if oracle.path.exists():
             oracle.reload()
         _announce(search, oracle)
-        _Tuner(oracle, search, child).search()
+        ChildTuner(oracle, search, child).search()
         return _finish(search, oracle, ended)
 
 
 def work(search: Search, child: Child) -> int:
     """Runs trials that the chief hands out."""
-    tuner = _Tuner(_oracle(search, lambda oracle: None), search, child)
+    tuner = ChildTuner(_oracle(search, lambda oracle: None), search, child)
     # Waits for the chief, who notes the settings first.
     tuner.oracle.get_space()
     search.refuse_other_settings()
@@ -97,53 +133,10 @@ def _oracle(search, after_trial):
     )
 
 
-class _Tuner(kt.engine.base_tuner.BaseTuner):
-    """Runs trials in a child process.
-
-    Args:
-        oracle: Chooses the values.
-        search: Says what becomes of them.
-        child: Trains.
-    """
-
-    def __init__(self, oracle: kt.Oracle, search: Search, child: Child):
-        folder = search.path.resolve()
-        super().__init__(
-            oracle, directory=str(folder.parent), project_name=folder.name
-        )
-        self._search = search
-        self._child = child
-
-    def pre_create_trial(self):
-        # An oracle that waits for other trials is asked again and again.
-        time.sleep(0.1)
-
-    def run_trial(self, trial):
-        errors = []
-        for recipe in self._search.recipes(trial.hyperparameters.values):
-            folder = self._search.folder(trial.trial_id, recipe)
-            result = self._child.run(recipe, folder)
-            if "failed" in result:
-                raise kt.errors.FailedTrialError(result["reason"])
-            errors.append(result["validation_error"])
-        return {OBJECTIVE: statistics.fmean(errors)}
-
-    def _try_run_and_update_trial(self, trial):
-        """Fails a trial that failed; keras-tuner would also hide our bugs."""
-        try:
-            self._run_and_update_trial(trial)
-            trial.status = "COMPLETED"
-        except kt.errors.FailedTrialError:
-            trial.status = "FAILED"
-
-    def save(self):
-        """The oracle saves itself, and a tuner has nothing else."""
-
-
 def _announce(search, oracle):
     recipe = search.recipe
     total = oracle.max_trials or "hyperband's"
-    each = f"{recipe.epochs} epoch{'s' if recipe.epochs > 1 else ''}"
+    each = cli.epochs(recipe.epochs)
     if search.executions > 1:
         each = f"{search.executions} runs of {each}"
     print(

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import keras_tuner as kt
-
 from encapnet_tf.checks import check_choice
 from encapnet_tf.choices import COEFFICIENTS, COSTS
 from trainers.recipe import Recipe
@@ -39,20 +37,6 @@ class Axis:
     log: bool = True
     integer: bool = False
     choices: tuple[str, ...] = ()
-
-    def hyperparameter(self, default: Any):
-        """Returns keras-tuner's form of this axis, starting at `default`."""
-        kinds = kt.engine.hyperparameters
-        if self.choices:
-            return kinds.Choice(self.name, list(self.choices), default=default)
-        kind = kinds.Int if self.integer else kinds.Float
-        return kind(
-            self.name,
-            self.low,
-            self.high,
-            sampling="log" if self.log else "linear",
-            default=min(max(default, self.low), self.high),
-        )
 
     def values(self, count: int) -> list[Any]:
         """Returns the choices, or `count` values from end to end."""

@@ -7,16 +7,16 @@ import pathlib
 import shutil
 import statistics
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras_tuner as kt
-
-from trainers.files import written_atomically
-from trainers.recipe import Recipe, differences
-from trainers.runs.child import read_result
-from trainers.runs.folder import RunFolder
+from trainers.files import write_json
+from trainers.recipe import Recipe, changes, differences
+from trainers.runs.folder import RunFolder, read_result
 from trainers.tune import space
 from trainers.tune.space import Axis
+
+if TYPE_CHECKING:
+    import keras_tuner as kt
 
 # So many trials that fail alike before any succeeds say: it is the setup.
 HOPELESS = 3
@@ -24,7 +24,7 @@ _STATUS = {"COMPLETED": "completed", "FAILED": "failed"}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """What a trial gave.
 
     Attributes:
@@ -126,20 +126,18 @@ class Search:
     def save_settings(self) -> None:
         """Notes what the search was asked to do."""
         content = self._settings() | {"recipe": dataclasses.asdict(self.recipe)}
-        with written_atomically(self.settings) as path:
-            path.write_text(json.dumps(content, indent=2) + "\n")
+        write_json(self.settings, content)
 
     def refuse_other_settings(self) -> None:
         """A folder belongs to one search; only the trials may become more."""
         if not self.settings.exists():
             return
         stored = json.loads(self.settings.read_text())
-        changed = differences(stored.pop("recipe"), self.recipe) + [
-            f"{name} was {stored.get(name)!r}, now {value!r}"
-            for name, value in self._settings().items()
-            if stored.get(name) != value
-            and (name != "max_trials" or self.tuner == "grid")
-        ]
+        wanted = self._settings()
+        if self.tuner != "grid":
+            del wanted["max_trials"]
+        changed = differences(stored.pop("recipe"), self.recipe)
+        changed += changes(stored, wanted)
         if changed:
             raise ValueError(
                 f"The search in {self.path} is another one: "
@@ -170,7 +168,7 @@ class Search:
         """Returns where an execution of a trial is run."""
         return RunFolder(self.trials / trial / f"seed{recipe.seed}")
 
-    def outcome(self, trial: kt.engine.trial.Trial) -> Outcome:
+    def outcome(self, trial: "kt.engine.trial.Trial") -> TrialOutcome:
         """Returns what a trial has given so far."""
         values = trial.hyperparameters.values
         recipes = self.recipes(values)
@@ -178,7 +176,7 @@ class Search:
             read_result(self.folder(trial.trial_id, recipe))
             for recipe in recipes
         ]
-        return Outcome(
+        return TrialOutcome(
             trial.trial_id,
             _STATUS.get(trial.status, "running"),
             {axis.name: values[axis.name] for axis in self.axes},
@@ -186,12 +184,12 @@ class Search:
             [result for result in results if result is not None],
         )
 
-    def outcomes(self, oracle: kt.Oracle) -> list[Outcome]:
+    def outcomes(self, oracle: "kt.Oracle") -> list[TrialOutcome]:
         """Returns what all trials have given, in the order of their start."""
         trials = (oracle.trials[name] for name in oracle.start_order)
         return [self.outcome(trial) for trial in trials]
 
-    def is_hopeless(self, oracle: kt.Oracle) -> bool:
+    def is_hopeless(self, oracle: "kt.Oracle") -> bool:
         """Whether all trials so far failed, and all in the same way."""
         ended = {name: oracle.trials[name] for name in oracle.end_order}
         if len(ended) < HOPELESS or any(

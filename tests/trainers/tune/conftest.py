@@ -8,7 +8,7 @@ from tests.trainers.conftest import UNITS
 from trainers.runs.child import Child
 from trainers.tune import plots, space
 from trainers.tune import search as tune_search
-from trainers.tune.trials import Outcome, Search
+from trainers.tune.trials import Search, TrialOutcome
 
 BOTH = ("agreement_weight", "agreement_epsilon")
 FAKE = pathlib.Path(__file__).with_name("fake_child.py")
@@ -54,4 +54,4 @@ def values(folder):
 
 def outcome(recipe, trial, error, images=1000, **values):
     result = {"validation_error": error, "validation_images": images}
-    return Outcome(trial, "completed", values, recipe(), [result])
+    return TrialOutcome(trial, "completed", values, recipe(), [result])

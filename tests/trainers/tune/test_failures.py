@@ -9,7 +9,7 @@ import pytest
 from tests.trainers.conftest import UNITS
 from tests.trainers.tune.conftest import BOTH, rows, runs
 from trainers.tune import space
-from trainers.tune.oracles import make_oracle
+from trainers.tune.keras_tuner_oracles import make_oracle
 
 
 @pytest.mark.slow

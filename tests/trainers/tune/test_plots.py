@@ -4,7 +4,7 @@ import pytest
 from tests.trainers.conftest import legend, texts, tick_labels
 from tests.trainers.tune.conftest import BOTH, outcome
 from trainers.tune import plots, space
-from trainers.tune.trials import Outcome
+from trainers.tune.trials import TrialOutcome
 
 FAILURE = {"failed": "diverged", "reason": "The loss is nan."}
 
@@ -20,8 +20,8 @@ def draw(recipe, drawn, tmp_path):
             outcome(recipe, str(i), 0.1 + 0.01 * i, **grid[i])
             for i in range(points)
         ]
-        failed = Outcome("13", "failed", grid[-2], recipe(), [FAILURE])
-        running = Outcome("14", "running", grid[-1], recipe(), [])
+        failed = TrialOutcome("13", "failed", grid[-2], recipe(), [FAILURE])
+        running = TrialOutcome("14", "running", grid[-1], recipe(), [])
         plots.draw(axes, [*outcomes, failed, running], tmp_path / "l.png")
         return drawn.pop(), grid
 
@@ -85,7 +85,7 @@ def test_other_axes_have_a_panel_each(draw):
 def test_of_the_same_values_the_longest_run_counts(recipe, drawn, tmp_path):
     values = {"agreement_weight": 3.0, "agreement_epsilon": 0.1}
     first, longer = (
-        Outcome(str(epochs), "completed", values, recipe(epochs=epochs),
+        TrialOutcome(str(epochs), "completed", values, recipe(epochs=epochs),
                 [{"validation_error": error, "validation_images": 1000}])
         for epochs, error in ((1, 0.1), (4, 0.2))
     )  # fmt: skip

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from absl.testing import flagsaver
+from absl import flags
 
 from tests.trainers.test_fit import rows as metrics
 from trainers import launch
@@ -146,7 +146,7 @@ def test_twelve_trials_by_two_workers_one_of_them_killed(tmp_path):
 
 
 @pytest.mark.slow
-def test_sigterm_saves_the_trial_under_way(npz_path, tmp_path):
+def test_ctrl_c_saves_the_trial_under_way(npz_path, tmp_path):
     folder = tmp_path / "tune"
     process = subprocess.Popen(
         [*TUNE, *LEAST, f"--dataset=npz:{npz_path}", f"--tune_dir={folder}",
@@ -158,9 +158,9 @@ def test_sigterm_saves_the_trial_under_way(npz_path, tmp_path):
     while not metrics.exists():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    process.terminate()
+    process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 130
     assert "Stopped; the same command goes on" in output
     assert list(folder.glob("trials/00/seed0/checkpoints/*.npz"))
     assert not results(folder)
@@ -168,13 +168,12 @@ def test_sigterm_saves_the_trial_under_way(npz_path, tmp_path):
 
 @pytest.mark.parametrize("flag", ["tuner_workers", "workers"])
 def test_workers_without_a_folder_are_refused(flag):
-    launch.flags.FLAGS.mark_as_parsed()
+    values = flags.FlagValues()
+    launch.define(values)
+    values(["launch", f"--{flag}=2"])
     folder = {"tuner_workers": "tune_dir", "workers": "run_dir"}[flag]
-    with (
-        flagsaver.flagsaver(**{flag: 2}),
-        pytest.raises(ValueError, match=f"need one --{folder}. Received: --x"),
-    ):
-        launch.main(["--x=1"])
+    with pytest.raises(ValueError, match=f"one --{folder}. Received: --x"):
+        launch.main(["--x=1"], values)
 
 
 class Ended:
@@ -194,6 +193,7 @@ def test_the_launcher_says_only_what_nobody_said(capsys):
         ([Ended(1), stopped], None, True, 1, ""),
         ([stopped, killed], killed, True, 1, "Worker 1 ended with code -9"),
         ([stopped, killed], killed, False, 1, "it goes on from the last"),
+        ([Ended(130), Ended(130)], None, False, 130, ""),
     ):
         worker = worker or workers[0]
         assert launch._blame(workers, worker, tuning) == code

@@ -1,6 +1,6 @@
 from tests.trainers.tune.conftest import outcome
 from trainers.tune import report
-from trainers.tune.trials import Outcome
+from trainers.tune.trials import TrialOutcome
 
 
 def test_the_verdict_says_what_the_noise_allows(recipe):
@@ -25,7 +25,7 @@ def test_the_spread_over_seeds_is_noise_too(recipe):
         results = [
             {"validation_error": e, "validation_images": 10**9} for e in errors
         ]
-        return Outcome(name, "completed", {}, recipe(), results)
+        return TrialOutcome(name, "completed", {}, recipe(), results)
 
     calm = [trial("0", [0.10, 0.10]), trial("1", [0.12, 0.12])]
     assert "farther" in report.verdict(calm)

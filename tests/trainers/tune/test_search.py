@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.trainers.tune.conftest import BOTH, rows, runs, values
+from trainers.choices import TUNERS
 from trainers.files import locked
 from trainers.tune import search as tune_search
-from trainers.tune.oracles import TUNERS
 
 # The Gaussian process takes its time.
 SLOW_BAYESIAN = [

@@ -1,4 +1,4 @@
-"""keras-tuner's oracles, made to survive a kill and a failed trial."""
+"""What is borrowed from inside keras-tuner's oracles: who chooses values."""
 
 import json
 import pathlib
@@ -165,7 +165,6 @@ class _Grid(_Lasting, _Points):
     """The points of an even grid."""
 
 
-TUNERS = ("bayesian", "hyperband", "random", "grid")
 DEFAULT_TRIALS = 12
 
 
@@ -179,7 +178,7 @@ def make_oracle(
     """Returns the oracle that chooses the values of the trials.
 
     Args:
-        tuner: One of `TUNERS`.
+        tuner: One of `choices.TUNERS`.
         recipe: Gives the seed, the epochs and the first trial's values.
         axes: What to search.
         max_trials: How many trials at most; None: 12, or for hyperband all
@@ -188,7 +187,7 @@ def make_oracle(
     """
     own = tune_space.defaults(axes, recipe)
     space = kt.HyperParameters()
-    space.merge([axis.hyperparameter(own[axis.name]) for axis in axes])
+    space.merge([_hyperparameter(axis, own[axis.name]) for axis in axes])
     # keras-tuner takes a seed of 0 for none.
     options |= {
         "axes": axes,
@@ -203,3 +202,18 @@ def make_oracle(
         return _Grid(points=points, **options)
     kind = _Bayesian if tuner == "bayesian" else _Random
     return kind(max_trials=max_trials, **options)
+
+
+def _hyperparameter(axis: Axis, default: Any):
+    """Returns keras-tuner's form of an axis, starting at `default`."""
+    kinds = kt.engine.hyperparameters
+    if axis.choices:
+        return kinds.Choice(axis.name, list(axis.choices), default=default)
+    kind = kinds.Int if axis.integer else kinds.Float
+    return kind(
+        axis.name,
+        axis.low,
+        axis.high,
+        sampling="log" if axis.log else "linear",
+        default=min(max(default, axis.low), axis.high),
+    )
