@@ -1,3 +1,6 @@
 """Timings beside peers that are not dependencies."""
 
-import trainers  # noqa: F401, starts TensorFlow as the programs do
+from trainers.tensorflow_start import start_tensorflow
+
+# As the programs do.
+start_tensorflow()

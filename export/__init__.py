@@ -1,6 +1,9 @@
 """From a trained model to one that others can use."""
 
-import trainers  # noqa: F401, starts TensorFlow quietly
-from encapnet_tf import strip_agreement as strip
+from trainers.tensorflow_start import start_tensorflow
+
+start_tensorflow()
+
+from encapnet_tf import strip_agreement as strip  # noqa: E402
 
 __all__ = ["strip"]

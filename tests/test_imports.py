@@ -80,6 +80,40 @@ def test_every_part_of_the_library_has_its_place():
     assert {part(module) for module in LIBRARY} == {*LEVEL, "data"}
 
 
+# The programs, and `__main__` of the packages, come last.
+TRAINERS = (
+    "choices files machine quiet stopping",
+    "pictures recipe scoring tensorflow_start", "data_report tables", "cost",
+    "runs", "training", "study", "cli",
+    "benchmark evaluate fit h_imagenet launch summary tune", "reproduce",
+)  # fmt: skip
+TRAINERS_LEVEL = {
+    part: level
+    for level, parts in enumerate(TRAINERS)
+    for part in parts.split()
+}
+
+
+def test_imports_of_the_trainers_point_upward():
+    for module in FILES:
+        own = part(module)
+        if not module.startswith("trainers."):
+            continue
+        for imported in imports_of(module):
+            other = part(imported)
+            if imported.startswith("trainers.") and own != other:
+                assert TRAINERS_LEVEL[other] < TRAINERS_LEVEL[own], (
+                    f"{module} ← {imported}"
+                )
+
+
+def test_no_package_has_many_files_and_no_file_many_lines():
+    for module, path in FILES.items():
+        assert len(path.read_text().splitlines()) <= 350, module
+        if path.name == "__init__.py" and module.startswith("trainers"):
+            assert len(list(path.parent.glob("*.py"))) <= 18, module
+
+
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [

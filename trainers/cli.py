@@ -1,17 +1,26 @@
-"""How every program is started: its flags, the recipe in them, refusals."""
+"""How every program is started: its flags, the recipe in them, refusals.
+
+A program is a module with `define`, which defines its flags, and `main`, which
+reads them, refuses what is wrong, starts TensorFlow only then, and hands over
+to a function that knows no flags.
+"""
 
 import ast
+import logging as python_logging
+import os
 import re
-import signal
 import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from encapnet_tf.version import __version__
+from trainers import stopping
 from trainers.recipe import QUICK, Recipe, make_recipe, read_recipe
 
 _DEFINE = {
@@ -28,31 +37,55 @@ def run(main: Callable[[list[str]], int | None]) -> None:
     Args:
         main: Takes the positional arguments and returns the exit code.
     """
+    values = flags.FLAGS
+    flags.DEFINE_bool("help", False, "Show this text.", short_name="h")
+    flags.DEFINE_bool("version", False, "Show the version.")
+    try:
+        arguments = values(sys.argv)
+    except flags.Error as refusal:
+        sys.exit(refuse(refusal))
+    if values.help or values.version:
+        sys.exit(_say(_help(values) if values.help else __version__))
+    _warn_plainly()
+    try:
+        sys.exit(main(arguments[1:]))
+    except (ValueError, OSError) as refusal:
+        sys.exit(refuse(refusal))
+    except KeyboardInterrupt as stop:
+        print("Stopped.", file=sys.stderr)
+        sys.exit(stopping.exit_code(stop))
 
-    def parse(arguments):
-        try:
-            return flags.FLAGS(arguments)
-        except flags.Error as refusal:
-            sys.exit(refuse(refusal))
 
-    def guarded(arguments):
-        logging.set_verbosity(logging.WARNING)
-        try:
-            return main(arguments[1:])
-        except (ValueError, OSError) as refusal:
-            return refuse(refusal)
-
-    app.run(guarded, flags_parser=parse)
+def _warn_plainly() -> None:
+    """Warnings are for who runs the program: no lines of its source."""
+    logging.use_absl_handler()
+    logging.set_verbosity(logging.WARNING)
+    plain = python_logging.Formatter("warning: %(message)s")
+    logging.get_absl_handler().setFormatter(plain)
+    warnings.formatwarning = lambda message, *_, **__: (
+        f"warning: {' '.join(str(message).split())}\n"
+    )
 
 
-def interrupt_on_sigterm() -> None:
-    """Treats SIGTERM as Ctrl-C, once: saving comes next."""
+def _help(values: flags.FlagValues) -> str:
+    """Says what the program is, then its flags; not those of libraries."""
+    own = [
+        module
+        for module in values.flags_by_module_dict()
+        if not module.startswith("absl.")
+    ]
+    program = sys.modules["__main__"]
+    return f"{program.__doc__}{''.join(map(values.module_help, own))}"
 
-    def interrupt(*_):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
+def _say(text: str) -> int:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Whoever reads it, `head` perhaps, has seen enough. Python would
+        # write the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def refuse(reason: Exception) -> int:
@@ -68,6 +101,16 @@ def take_no_arguments(arguments: list[str]) -> None:
             "This program takes flags only. "
             f"Received: {' '.join(arguments)}. Flags start with --."
         )
+
+
+def epochs(count: int) -> str:
+    """Writes a number of epochs.
+
+    Example:
+        >>> epochs(1), epochs(4)
+        ('1 epoch', '4 epochs')
+    """
+    return f"{count} epoch{'' if count == 1 else 's'}"
 
 
 def parse_overrides(texts: list[str]) -> dict[str, Any]:

@@ -2,9 +2,15 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import pathlib
+import shutil
 from collections.abc import Iterator
+from typing import Any
+
+# Not even a small run's files fit in less.
+_LEAST_FREE = 16 * 2**20
 
 
 @contextlib.contextmanager
@@ -17,8 +23,38 @@ def written_atomically(path: pathlib.Path) -> Iterator[pathlib.Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as problem:
+        # A full disk does not say of itself what could not be written.
+        if problem.errno and problem.filename is None:
+            raise OSError(problem.errno, problem.strerror, str(path)) from None
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_json(path: pathlib.Path, content: Any) -> None:
+    """Writes JSON, whole or not at all."""
+    with written_atomically(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def check_writable(folder: pathlib.Path) -> None:
+    """Refuses a folder in which nothing can be written; makes none."""
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    reason = None
+    if not place.is_dir():
+        reason = "is a file"
+    elif not os.access(place, os.W_OK | os.X_OK):
+        reason = "may not be written to"
+    elif shutil.disk_usage(place).free < _LEAST_FREE:
+        reason = f"has less than {_LEAST_FREE >> 20} MiB left on its disk"
+    if reason:
+        raise ValueError(
+            "The results need a folder that can be written to. "
+            f"Received: {folder}; {place} {reason}."
+        )
 
 
 @contextlib.contextmanager

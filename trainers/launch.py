@@ -18,27 +18,32 @@ import time
 
 from absl import flags
 
-from trainers import cli
-
-flags.DEFINE_integer(
-    "workers", 2, "Number of workers that train together.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "tuner_workers",
-    None,
-    "Number of workers that share the trials of a search.",
-    lower_bound=1,
-)
+from trainers import cli, stopping
 
 # A worker that hangs in a collective after another died gets this long.
 _GRACE_SECONDS = 50
 _PR_SET_PDEATHSIG = 1
 _REFUSED = 2  # see `cli.refuse`
+# Under way, done, or asked to stop.
+_IN_ORDER = (None, 0, *stopping.STOPPED)
 
 
-def main(arguments: list[str]) -> int:
+def define(values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags."""
+    kwargs = {"flag_values": values}
+    flags.DEFINE_integer(
+        "workers", 2, "Number of workers that train together.", lower_bound=1,
+        **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_integer(
+        "tuner_workers", None, "Number of workers that share the trials of a "
+        "search.", lower_bound=1, **kwargs,
+    )  # fmt: skip
+
+
+def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Runs the workers; the first failure takes all of them down."""
-    tuning = flags.FLAGS.tuner_workers is not None
+    tuning = values.tuner_workers is not None
     program, folder = (
         ("trainers.tune", "tune_dir") if tuning else ("trainers.fit", "run_dir")
     )
@@ -48,9 +53,9 @@ def main(arguments: list[str]) -> int:
             f"{' '.join(arguments) or 'no flags after --'}."
         )
     environments = (
-        _tuner_environments(flags.FLAGS.tuner_workers)
+        _tuner_environments(values.tuner_workers)
         if tuning
-        else _training_environments(flags.FLAGS.workers)
+        else _training_environments(values.workers)
     )
     workers = [
         _Worker([program, *arguments], environment, is_first=index == 0)
@@ -121,9 +126,9 @@ def _terminate(workers):
 
 
 def _wait(workers, tuning):
-    """Returns 0 when all succeed, else 2 for a refusal or 1."""
+    """Returns 0 when all succeed, 2 for a refusal, 130 or 143 for a stop."""
     while any(worker.poll() is None for worker in workers):
-        failed = [w for w in workers if w.poll() not in (None, 0)]
+        failed = [w for w in workers if w.poll() not in _IN_ORDER]
         if failed:
             _let_go(workers, tuning)
             return _blame(workers, failed[0], tuning)
@@ -150,6 +155,8 @@ def _let_go(workers, tuning):
 
 def _blame(workers, worker, tuning):
     code, first = worker.returncode, workers[0]
+    if code in stopping.STOPPED:
+        return code
     if code == _REFUSED:
         if first.returncode != _REFUSED:
             print(worker.last_words(), file=sys.stderr, flush=True)
@@ -177,4 +184,5 @@ def _free_ports(count):
 
 
 if __name__ == "__main__":
+    define()
     cli.run(main)

@@ -8,18 +8,27 @@ import dataclasses
 import json
 import pathlib
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
-
-from encapnet_tf.checks import check_choice
+import encapnet_tf
+from encapnet_tf.checks import check_choice, did_you_mean
 from encapnet_tf.choices import AUGMENTATIONS, mirrors
 from encapnet_tf.config import (
     NetworkConfig,
     variant_config,
 )
+from encapnet_tf.data.catalogue import DATASETS
 from encapnet_tf.data.sizes import height_and_width, size_text
-from encapnet_tf.models import create_model
+from trainers.choices import (
+    CLASS_WEIGHTS,
+    OPTIMIZERS,
+    POLICIES,
+    SCHEDULES,
+)
+from trainers.files import write_json
+
+if TYPE_CHECKING:
+    import keras
 
 # Short runs of our own small variants, found by trying on two cores.
 QUICK = {
@@ -33,7 +42,27 @@ QUICK = {
 }
 QUICK_VARIANTS = ("encapnet_small", "encapnet_tiny")
 
-POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+
+_AT_LEAST_1 = (">= 1", lambda value: value >= 1)
+_AT_LEAST_0 = (">= 0", lambda value: value >= 0)
+_ABOVE_0 = ("> 0", lambda value: value > 0)
+_BETWEEN = ("> 0 and < 1", lambda value: 0 < value < 1)
+# What a number may be, in words and as a test; None is no number.
+_RANGES = {
+    "epochs": _AT_LEAST_1,
+    "steps_per_epoch": _AT_LEAST_1,
+    "batch_size": _AT_LEAST_1,
+    "limit_train": _AT_LEAST_1,
+    "limit_test": _AT_LEAST_1,
+    "patience": _AT_LEAST_1,
+    "seed": _AT_LEAST_0,
+    "weight_decay": _AT_LEAST_0,
+    "learning_rate": _ABOVE_0,
+    "clip_norm": _ABOVE_0,
+    "validation_fraction": _BETWEEN,
+    "ema": _BETWEEN,
+    "agreement_ramp": (">= 0 and <= 1", lambda value: 0 <= value <= 1),
+}
 
 
 def _flag(default, help_text):
@@ -116,37 +145,32 @@ class Recipe:
     )  # fmt: skip
     dtype_policy: str = _flag("float32", ", ".join(POLICIES) + ".")
     init_from: str | None = _flag(
-        None, "Start from the weights of this run; the classes may differ."
+        None,
+        "Start from the weights of this run or .keras file; the classes may "
+        "differ.",
     )
     seed: int = _flag(0, "Seed of weights, order and augmentation.")
+    deterministic: bool = _flag(
+        False,
+        "The same numbers from the same seed on GPUs too, bit for bit, if "
+        "slower; a CPU gives them without it.",
+    )
 
     def __post_init__(self):
         """Refuses what cannot be trained, before anything is loaded."""
         object.__setattr__(self, "override", dict(self.override or {}))
         object.__setattr__(self, "image_size", _plain_size(self.image_size))
-        _check_range("epochs", self.epochs, self.epochs >= 1)
-        _check_range("batch_size", self.batch_size, self.batch_size >= 1)
-        _check_range("seed", self.seed, self.seed >= 0)
-        _check_range(
-            "learning_rate", self.learning_rate, self.learning_rate > 0
-        )
-        _check_range("weight_decay", self.weight_decay, self.weight_decay >= 0)
-        share = self.validation_fraction
-        _check_range("validation_fraction", share, 0 < share < 1)
-        ramp = self.agreement_ramp
-        _check_range("agreement_ramp", ramp, 0 <= ramp <= 1)
-        for name in (
-            "limit_train", "limit_test", "patience",
-            "steps_per_epoch",
-        ):  # fmt: skip
+        for name, (words, holds) in _RANGES.items():
             value = getattr(self, name)
-            _check_range(name, value, value is None or value >= 1)
-        clip, ema = self.clip_norm, self.ema
-        _check_range("clip_norm", clip, clip is None or clip > 0)
-        _check_range("ema", ema, ema is None or 0 < ema < 1)
-        check_choice("schedule", self.schedule, ("steps", "cosine", "constant"))
+            if value is not None and not holds(value):
+                raise ValueError(
+                    f"`{name}` must be {words}. Received: {name}={value}."
+                )
+        check_dataset(self.dataset)
+        check_choice("optimizer", self.optimizer.lower(), OPTIMIZERS)
+        check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("augmentation", self.augmentation, AUGMENTATIONS)
-        check_choice("class_weights", self.class_weights, ("none", "balanced"))
+        check_choice("class_weights", self.class_weights, CLASS_WEIGHTS)
         check_choice("dtype_policy", self.dtype_policy, POLICIES)
         self.network()
 
@@ -166,11 +190,11 @@ class Recipe:
 
     def build(
         self, num_classes: int, image_shape: tuple[int, int, int]
-    ) -> keras.Model:
+    ) -> "keras.Model":
         """Builds the network, with fresh weights."""
         network = self.network(num_classes=num_classes, input_shape=image_shape)
         overrides = {f.name: getattr(network, f.name) for f in fields(network)}
-        return create_model(self.variant, **overrides)
+        return encapnet_tf.create_model(self.variant, **overrides)
 
     def loss_name(self) -> str:
         """Returns the loss, `auto` resolved."""
@@ -196,8 +220,7 @@ class Recipe:
 
     def save(self, path: pathlib.Path) -> None:
         """Writes the recipe as JSON."""
-        text = json.dumps(dataclasses.asdict(self), indent=2)
-        path.write_text(text + "\n")
+        write_json(path, dataclasses.asdict(self))
 
 
 def make_recipe(given: dict[str, Any]) -> Recipe:
@@ -233,17 +256,23 @@ def differences(stored: dict[str, Any], recipe: Recipe) -> list[str]:
     """Says in which fields a stored recipe differs from this one."""
     # Through JSON and back, so that tuples compare as lists.
     wanted = json.loads(json.dumps(dataclasses.asdict(recipe)))
+    # A field that was not there yet had what is now the default.
+    stored = {"deterministic": False} | stored
+    return changes(stored, wanted)
+
+
+def changes(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """Says which settings are other than they were.
+
+    Example:
+        >>> changes({"epochs": 4}, {"epochs": 9})
+        ['epochs was 4, now 9']
+    """
     return [
         f"{name} was {stored.get(name)!r}, now {value!r}"
         for name, value in wanted.items()
         if stored.get(name) != value
     ]
-
-
-def set_policy(recipe: Recipe) -> None:
-    """Makes the recipe's seed and number format those of this process."""
-    keras.utils.set_random_seed(recipe.seed)
-    keras.config.set_dtype_policy(recipe.dtype_policy)
 
 
 def _plain_size(image_size):
@@ -254,8 +283,13 @@ def _plain_size(image_size):
     return size_text(*size)
 
 
-def _check_range(name, value, is_good):
-    if not is_good:
-        raise ValueError(
-            f"`{name}` is out of its range. Received: {name}={value}."
-        )
+def check_dataset(dataset: str) -> None:
+    """Refuses a name that `encapnet_tf.data.load` does not know."""
+    kind, _, path = dataset.partition(":")
+    named = [name for name in DATASETS if ":" not in name]
+    if (path and kind in ("npz", "folder")) or dataset in named:
+        return
+    raise ValueError(
+        f"`dataset` must be one of {', '.join(DATASETS)}. "
+        f"Received: dataset={dataset!r}.{did_you_mean(dataset, named)}"
+    )

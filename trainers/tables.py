@@ -3,10 +3,12 @@
 import csv
 import pathlib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainers.files import written_atomically
-from trainers.scoring import ClassErrors
+
+if TYPE_CHECKING:
+    from trainers.scoring import ClassErrors
 
 # Longer tables of classes are cut to the worst.
 _CLASSES = 30
@@ -27,14 +29,34 @@ def aligned(rows: Sequence[Sequence[str]], sides: Iterable[str]) -> str:
           class   error
           cat      5.0%
     """
+    return "\n".join("  " + line for line in _columns(rows, sides, "   "))
+
+
+def ruled(
+    heads: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[str]],
+    sides: Iterable[str],
+) -> str:
+    """Sets text in columns under heads of one or more lines, and a rule.
+
+    Example:
+        >>> print(ruled([("layer", "MiB")], [("stem", "1.0")], "<>"))
+        layer  MiB
+        ----------
+        stem   1.0
+    """
+    lines = list(_columns([*heads, *rows], sides, "  "))
+    rule = "-" * max(map(len, lines))
+    return "\n".join([*lines[: len(heads)], rule, *lines[len(heads) :]])
+
+
+def _columns(rows, sides, gap):
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = list(sides)
-    lines = []
     for row in rows:
         cells = zip(row, sides, widths, strict=True)
         texts = [f"{cell:{side}{width}}" for cell, side, width in cells]
-        lines.append("  " + "   ".join(texts).rstrip())
-    return "\n".join(lines)
+        yield gap.join(texts).rstrip()
 
 
 def markdown(rows: Sequence[Sequence[str]], sides: Iterable[str]) -> str:
@@ -70,7 +92,7 @@ def error_sentence(summary: dict[str, Any]) -> str:
     )
 
 
-def class_table(classes: list[ClassErrors]) -> str:
+def class_table(classes: list["ClassErrors"]) -> str:
     """Sets out how the classes fare, or the worst of very many."""
     title, shown = "", classes
     if len(classes) > _CLASSES:

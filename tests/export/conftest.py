@@ -8,6 +8,7 @@ import pytest
 
 from encapnet_tf.data import load
 from tests.trainers.conftest import LEAST, npz_path  # noqa: F401, a fixture
+from trainers.files import write_json
 from trainers.recipe import make_recipe
 from trainers.runs.finished import Run
 from trainers.runs.folder import RunFolder
@@ -59,7 +60,7 @@ def trained(tmp_path_factory, npz_path):  # noqa: F811
         "train_seconds": 1.0,
         "versions": {"keras": keras.__version__},
     }
-    folder.write_json(folder.summary, summary)
+    write_json(folder.summary, summary)
     return folder
 
 

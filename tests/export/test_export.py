@@ -20,6 +20,7 @@ from export.version.card_classes import classes_section
 from export.version.from_run import export_run
 from export.version.parity import check_parity, scores_of
 from export.version.samples import Samples
+from trainers.files import write_json
 from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
 from trainers.runs.folder import RunFolder
@@ -447,7 +448,7 @@ def test_networks_without_capsules_give_probabilities(tmp_path, npz_path):
         "test_error_interval": [0.4, 0.6],
         "test_images": 60,
     }
-    folder.write_json(folder.summary, summary)
+    write_json(folder.summary, summary)
     export = export_run(
         str(folder.path), str(tmp_path / "out"), formats=("saved_model",)
     )

@@ -1,7 +1,10 @@
 """The program as a user meets it: flags, files, signals, exit codes."""
 
 import csv
+import dataclasses
 import json
+import os
+import pathlib
 import random
 import re
 import signal
@@ -12,13 +15,16 @@ import time
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from absl import flags
 
 from encapnet_tf import create_model
 from trainers import cli
-from trainers.recipe import Recipe, make_recipe
+from trainers.files import write_json
+from trainers.recipe import Recipe, differences, make_recipe
 from trainers.runs.finished import start_from
 from trainers.runs.folder import RunFolder
+from trainers.training.devices import set_policy
 from trainers.training.loop import Loop
 
 LEAST = [
@@ -90,6 +96,7 @@ def test_trains_tests_and_says_where_everything_is(npz_path, tmp_path):
     other = fit(*command, "--learning_rate=0.1")
     assert other.returncode == 2
     assert "learning_rate was 0.01, now 0.1" in other.stderr
+    assert f"--init_from={run_dir}" in other.stderr
 
     tuned = fit(
         *LEAST, f"--dataset=npz:{npz_path}", "--epochs=1",
@@ -107,7 +114,7 @@ def test_another_number_of_classes_keeps_all_but_the_last_layer(
     loop = Loop(recipe(epochs=1), stripes, folder, quiet=True)
     loop.model.save(folder.model)
     loop.recipe.save(folder.config)
-    folder.write_json(folder.summary, {"class_names": ["a", "b", "c"]})
+    write_json(folder.summary, {"class_names": ["a", "b", "c"]})
     five = create_model("encapnet_tiny", num_classes=5, **loop.recipe.override)
     start_from(five, tmp_path)
     assert "class_capsules/kernel" in capsys.readouterr().out
@@ -115,7 +122,9 @@ def test_another_number_of_classes_keeps_all_but_the_last_layer(
         five.weights[:-1], loop.model.weights[:-1], strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
-    with pytest.raises(ValueError, match="`run_dir` must be.*Received"):
+    start_from(five, folder.model)
+    assert "class_capsules/kernel" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="`init_from` must be.*Received"):
         start_from(five, tmp_path / "nowhere")
     with pytest.raises(ValueError, match="none does"):
         start_from(
@@ -162,7 +171,10 @@ def test_kill_nine_at_random_moments_changes_nothing(npz_path, tmp_path):
 
 
 @pytest.mark.slow
-def test_sigterm_saves_and_exits_within_ten_seconds(npz_path, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_exits_within_ten_seconds(
+    npz_path, tmp_path, number
+):
     command = [
         sys.executable, "-m", "trainers.fit", *LEAST, "--epochs=2000",
         f"--dataset=npz:{npz_path}", f"--run_dir={tmp_path / 'run'}",
@@ -171,9 +183,9 @@ def test_sigterm_saves_and_exits_within_ten_seconds(npz_path, tmp_path):
     for line in process.stdout:
         if line.startswith("epoch"):
             break
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=10)
-    assert process.returncode == 0
+    assert process.returncode == 128 + number
     assert "the same command goes on" in output
     assert list((tmp_path / "run" / "checkpoints").glob("*.npz"))
 
@@ -182,14 +194,17 @@ def test_sigterm_saves_and_exits_within_ten_seconds(npz_path, tmp_path):
     ("arguments", "message"),
     [
         (["--variant=encapnet_smal"], "Did you mean 'encapnet_small'"),
-        (["--epochs=0"], "`epochs` is out of its range.*Received"),
-        (["--batch_size=0"], "`batch_size` is out.*Received"),
-        (["--seed=-1"], "`seed` is out.*Received"),
-        (["--steps_per_epoch=0"], "`steps_per_epoch` is out.*Received"),
-        (["--learning_rate=0"], "`learning_rate` is out.*Received"),
+        (["--dataset=cifar"], "Did you mean 'cifar10'"),
+        (["--dataset=npz:"], "`dataset` must be one of.*Received"),
+        (["--optimizer=adm"], "Did you mean 'adam'"),
+        (["--epochs=0"], "`epochs` must be >= 1. Received: epochs=0"),
+        (["--batch_size=0"], "`batch_size` must be >= 1. Received"),
+        (["--seed=-1"], "`seed` must be >= 0. Received"),
+        (["--steps_per_epoch=0"], "`steps_per_epoch` must be >= 1. Received"),
+        (["--learning_rate=0"], "`learning_rate` must be > 0. Received"),
         (["--validation_fraction=1"], "`validation_fraction`.*Received"),
-        (["--agreement_ramp=2"], "`agreement_ramp` is out.*Received"),
-        (["--ema=1"], "`ema` is out.*Received"),
+        (["--agreement_ramp=2"], "`agreement_ramp` must be >= 0 and <= 1. Rec"),
+        (["--ema=1"], "`ema` must be > 0 and < 1. Received"),
         (["--schedule=linear"], "`schedule` must be one of.*Received"),
         (["--augmentation=wild"], "`augmentation` must be.*Received"),
         (["--dtype_policy=int8"], "`dtype_policy` must be.*Received"),
@@ -215,6 +230,41 @@ def test_small_variants_get_quick_defaults_and_flags_come_first():
     assert (paper.epochs, paper.batch_size) == (600, 128)
     assert (paper.learning_rate, paper.weight_decay) == (1e-4, 5e-4)
     assert paper.schedule == "steps"
+
+
+def test_a_recipe_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "config.json"
+    Recipe(epochs=7).save(path)
+    before = path.read_text()
+
+    def cut(self, text):
+        with self.open("w") as file:
+            file.write(text[:10])
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(pathlib.Path, "write_text", cut)
+    with pytest.raises(OSError, match="No space"):
+        Recipe(epochs=9).save(path)
+    assert path.read_text() == before
+
+
+def test_a_recipe_from_before_a_field_is_the_same_recipe():
+    stored = dataclasses.asdict(Recipe(deterministic=False))
+    del stored["deterministic"]
+    assert differences(stored, Recipe()) == []
+    assert differences(stored, Recipe(deterministic=True)) == [
+        "deterministic was False, now True"
+    ]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_determinism_is_switched_on_where_it_is_asked_for(wanted, monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        tf.config.experimental, "enable_op_determinism", lambda: calls.append(1)
+    )
+    set_policy(Recipe(deterministic=wanted))
+    assert len(calls) == wanted
 
 
 def test_a_config_file_is_where_flags_start_from(tmp_path):

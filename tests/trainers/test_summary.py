@@ -11,6 +11,7 @@ from trainers import cli, summary
 from trainers.cost.machine_memory import Memory
 from trainers.cost.step_cost import step_cost
 from trainers.cost.step_trace import outline_model
+from trainers.cost.verdict import verdict
 
 GIB = 2**30
 
@@ -90,12 +91,12 @@ def test_overrides_are_split_between_fields():
 def test_largest_batch_that_fits_is_counted():
     model = outline_model("capnet_em")
     memory = Memory(10 * GIB, "on this machine")
-    text = summary.verdict(model, step_cost(model, 256), memory)
+    text = verdict(model, step_cost(model, 256), memory)
     size = int(re.search(r"batch that fits is (\d+)", text)[1])
     usable = 0.8 * memory.free_bytes
     assert step_cost(model, size).memory_bytes <= usable
     assert step_cost(model, 2 * size).memory_bytes > usable
-    text = summary.verdict(model, step_cost(model, 4), Memory(GIB, "here"))
+    text = verdict(model, step_cost(model, 4), Memory(GIB, "here"))
     assert "Not even a batch of one image fits" in text
 
 

@@ -14,8 +14,9 @@ from encapnet_tf.ops import sinkhorn_divergence
 from trainers.benchmark.results import PRODUCT_SIDE, Key, Measurement
 from trainers.cost.step_trace import outline_model
 from trainers.cost.timing import interleaved_seconds
-from trainers.recipe import Recipe, set_policy
+from trainers.recipe import Recipe
 from trainers.training import objective
+from trainers.training.devices import set_policy
 from trainers.training.step import TrainStep
 
 # Learning-rate schedules want an end; no measurement gets there.

@@ -25,7 +25,7 @@ class Change(NamedTuple):
     verdict: str
 
 
-class Comparison(NamedTuple):
+class SpeedComparison(NamedTuple):
     """Two runs side by side.
 
     Attributes:
@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
         return any(c.verdict == "slower" for c in self.changes)
 
 
-def compare(base: Results, results: Results) -> Comparison:
+def compare(base: Results, results: Results) -> SpeedComparison:
     """Compares two runs, on one machine or two.
 
     Times are taken in units of the matrix product in the same round, so that
@@ -70,7 +70,7 @@ def compare(base: Results, results: Results) -> Comparison:
             f"{base.settings}."
         )
     changes = [_change(key, before[key], now[key]) for key in common]
-    return Comparison(
+    return SpeedComparison(
         sorted(changes, key=lambda change: -change.ratio),
         [key for key in before if key not in now],
         [key for key in now if key not in before],
@@ -88,7 +88,7 @@ def _change(key, before, now):
 
 
 def comparison_text(
-    base: Results, results: Results, comparison: Comparison
+    base: Results, results: Results, comparison: SpeedComparison
 ) -> str:
     """Sets out what changed, and what could not be compared."""
     lines = [

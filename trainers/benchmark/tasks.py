@@ -1,31 +1,14 @@
 """What a benchmark measures: one task for each process that measures."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from encapnet_tf.checks import check_choice
 from trainers.benchmark.growth import GROWTHS
+from trainers.benchmark.settings import PARTS, Settings
 from trainers.cost.machine_memory import available_memory
 from trainers.cost.step_cost import StepCost, step_cost
 from trainers.cost.step_trace import outline_model
-from trainers.summary import fits, verdict
+from trainers.cost.verdict import fits, verdict
 
-PARTS = (
-    "variants",
-    "agreement",
-    "convolutions",
-    "pipeline",
-    "solver",
-    "growth",
-)
-# The small one, the EncapNets of table 1, and the authors' 14 layers.
-VARIANTS = (
-    "encapnet_small",
-    "encapnet6_master",
-    "encapnet6",
-    "encapnet14_authors_master",
-    "encapnet14_authors",
-)
 # Sides of square matrices; from some size on, larger ones are no faster.
 _PRODUCTS = (1024, 2048, 3072)
 # The networks whose agreement units are left out.
@@ -37,22 +20,6 @@ _PIPELINE_IMAGES = 16_384
 _SOLVER_BATCHES = (64, 128, 256)
 
 Task = dict[str, Any]
-
-
-class Settings(NamedTuple):
-    """What is asked for.
-
-    Attributes:
-        variants: Networks to measure.
-        batch: Images in a step of theirs, and in a batch of the pipeline.
-        seconds: About how long to time each thing.
-        parts: What to measure, of `PARTS`.
-    """
-
-    variants: Sequence[str]
-    batch: int
-    seconds: float
-    parts: Sequence[str]
 
 
 def product_task(settings: Settings) -> Task:
@@ -68,16 +35,8 @@ def make_tasks(settings: Settings) -> list[Task]:
     """Lays out what to measure, part by part.
 
     Raises:
-        ValueError: A part or network is unknown, or one of the networks does
-            not fit into memory.
+        ValueError: One of the networks does not fit into memory.
     """
-    for part in settings.parts:
-        check_choice("parts", part, PARTS)
-    if not settings.parts or not settings.variants:
-        raise ValueError(
-            "`parts` and `variants` must name something to measure. Received: "
-            f"parts={settings.parts}, variants={settings.variants}."
-        )
     makers = {
         "variants": _variant_tasks,
         "agreement": _agreement_tasks,

@@ -3,6 +3,7 @@
 from encapnet_tf import list_variants
 from trainers.cost.step_cost import StepCost, count_parameters
 from trainers.cost.step_trace import outline_model
+from trainers.tables import ruled
 
 
 def layers_table(cost: StepCost) -> str:
@@ -22,7 +23,7 @@ def layers_table(cost: StepCost) -> str:
         ("", "", "", "", "multiply-adds", "kept for"),
         ("layer", "kind", "output", "parameters", "per image", "backward, MiB"),
     ]
-    return _table(headings, rows, left=2)
+    return ruled(headings, rows, "<<>>>>")
 
 
 def totals(cost: StepCost) -> str:
@@ -47,8 +48,8 @@ def totals(cost: StepCost) -> str:
     heading = f"memory of a step at batch {cost.batch_size:,}"
     return "\n\n".join(
         (
-            _table([("total", "")], rows, left=1),
-            _table([(heading, "MiB")], memory, left=1),
+            ruled([("total", "")], rows, "<>"),
+            ruled([(heading, "MiB")], memory, "<>"),
         )
     )
 
@@ -72,24 +73,7 @@ def variants_table() -> str:
         ("", "", "", "", "parameters without"),
         ("variant", "images", "classes", "parameters", "training-only units"),
     ]
-    return _table(headings, rows, left=2)
-
-
-def _table(headings, rows, left):
-    """Aligns columns: the first `left` to the left, the others right."""
-    lines = [*headings, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = [
-        "  ".join(
-            cell.ljust(width) if number < left else cell.rjust(width)
-            for number, (cell, width) in enumerate(
-                zip(line, widths, strict=True)
-            )
-        ).rstrip()
-        for line in lines
-    ]
-    rule = "-" * max(map(len, text))
-    return "\n".join((*text[: len(headings)], rule, *text[len(headings) :]))
+    return ruled(headings, rows, "<<>>>")
 
 
 def shape_text(sides) -> str:

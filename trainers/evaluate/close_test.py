@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from encapnet_tf.data import Dataset, load
 from trainers import scoring
-from trainers.evaluate import plots
+from trainers.evaluate import ROBUSTNESS_IMAGES, plots
 from trainers.evaluate.calibration import measure_calibration, reliability
 from trainers.evaluate.capsule_plots import capsules as draw_capsules
 from trainers.evaluate.capsules import capsule_statistics
@@ -18,11 +18,10 @@ from trainers.evaluate.robustness import (
     robustness_table,
 )
 from trainers.evaluate.robustness_plots import robustness as draw_robustness
+from trainers.files import write_json
 from trainers.runs.finished import Run, load_run
 from trainers.tables import class_table, error_sentence, write_csv
 
-# Ours: minutes on two cores.
-ROBUSTNESS_IMAGES = 2000
 _SHOWN_MISTAKES = 12
 
 FILES = (
@@ -61,7 +60,7 @@ def evaluate(
         limit = limit_test or ROBUSTNESS_IMAGES
         split = scoring.limited(data.test, limit, seed)
         summary["robustness"] = _disturb(runs, split, folder)
-        run.folder.write_json(folder / "evaluation.json", summary)
+        write_json(folder / "evaluation.json", summary)
     print(f"Written to {folder}:")
     print("  " + "  ".join(n for n in FILES if (folder / n).exists()))
 
@@ -147,7 +146,7 @@ def _test(runs, data, split, crops, folder):
         "classes": [row._asdict() for row in classes],
         "calibration": {"score": _score_name(run)} | calibration.as_json(),
     }
-    run.folder.write_json(folder / "evaluation.json", summary)
+    write_json(folder / "evaluation.json", summary)
     write_csv(folder / "per_class.csv", summary["classes"])
     _list_mistakes(run, split, scores, labels, folder / "mistakes.csv")
     plots.confusion(matrix, data.class_names, folder / "confusion.png")

@@ -41,7 +41,7 @@ UNITS = {
 }
 
 
-class Measurement(NamedTuple):
+class DisturbedError(NamedTuple):
     """The error under one disturbance.
 
     Attributes:
@@ -66,7 +66,7 @@ def measure_robustness(
     augmentation: str,
     seed: int = 0,
     report: Callable[[float], None] = lambda share: None,
-) -> list[Measurement]:
+) -> list[DisturbedError]:
     """Measures the error of a model under every disturbance.
 
     Args:
@@ -100,7 +100,7 @@ def measure_robustness(
         done += len(labels)
     errors = {key: wrong[key] / views[key] for key in views}
     return [
-        Measurement(*key, errors[key], *interval(errors[key], done))
+        DisturbedError(*key, errors[key], *interval(errors[key], done))
         for key in sorted(errors, key=_order)
     ]
 
@@ -141,7 +141,7 @@ def _disturbed(adversary, images, labels, seed):
         yield "PGD", float(level), attacked
 
 
-def robustness_table(measurements: dict[str, list[Measurement]]) -> str:
+def robustness_table(measurements: dict[str, list[DisturbedError]]) -> str:
     """Sets the errors of one or several runs side by side, as text."""
     rows = [("disturbance", "strength", *measurements)]
     for same in zip(*measurements.values(), strict=True):
@@ -152,7 +152,7 @@ def robustness_table(measurements: dict[str, list[Measurement]]) -> str:
 
 
 def robustness_rows(
-    measurements: dict[str, list[Measurement]],
+    measurements: dict[str, list[DisturbedError]],
 ) -> Iterator[dict[str, Any]]:
     """Yields the rows of `robustness.csv`."""
     for run, measured in measurements.items():

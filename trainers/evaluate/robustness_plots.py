@@ -5,7 +5,7 @@ import textwrap
 
 import matplotlib.pyplot as plt
 
-from trainers.evaluate.robustness import Measurement
+from trainers.evaluate.robustness import DisturbedError
 from trainers.pictures import COLORS, GREY, readable, save, style_for
 
 # Characters that fit beside each other.
@@ -20,7 +20,7 @@ _PANELS = (
 
 
 def robustness(
-    measurements: dict[str, list[Measurement]], path: pathlib.Path
+    measurements: dict[str, list[DisturbedError]], path: pathlib.Path
 ) -> None:
     """Draws the errors of one or several runs.
 

@@ -1,1 +1,5 @@
-"""Run folders: what a run leaves, finished runs, the process that trains."""
+"""Runs on disk and in processes.
+
+`folder` is what a run leaves, `finished` loads it; `child` is the process that
+trains for a program, `task_server` that process' own end.
+"""

@@ -1,48 +1,45 @@
 """A process that does the work of another program, task after task.
 
 It is apart from the program, so that the out-of-memory killer or a crash costs
-one task. It reads tasks as lines of JSON and answers each with one.
+one task. It reads tasks as lines of JSON and answers each with one; its own end
+is `trainers.runs.task_server`.
 """
 
 import contextlib
 import dataclasses
 import json
-import os
-import pathlib
-import queue
 import signal
 import subprocess
 import sys
-import threading
-from typing import Any, TextIO
+from typing import Any
 
-import tensorflow as tf
-
+from trainers.files import write_json
 from trainers.recipe import Recipe
-from trainers.runs.folder import RunFolder
+from trainers.runs.folder import RunFolder, read_result
 
-RESULT = "result.json"
-_COMMAND = (sys.executable, "-m", "trainers.study.trainer")
 # TensorFlow takes seconds to start, so a process is kept for the next run; but
 # a run leaves 50 MiB or more behind, so it trains no longer than this in all.
 _KEEP_SECONDS = 60
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def read_result(folder: RunFolder) -> dict[str, Any] | None:
-    """Returns what a run left, or None where it is not over."""
-    path = folder.path / RESULT
-    return json.loads(path.read_text()) if path.exists() else None
+def worker_command(worker: str) -> tuple[str, ...]:
+    """Returns what starts a process for tasks.
+
+    Args:
+        worker: The class that answers them, MODULE:CLASS.
+    """
+    return (sys.executable, "-m", "trainers.runs.task_server", worker)
 
 
 class Child:
     """The program's end of the process; another one follows when it dies.
 
     Args:
-        command: What to start.
+        command: What to start, see `worker_command`.
     """
 
-    def __init__(self, command: tuple[str, ...] = _COMMAND):
+    def __init__(self, command: tuple[str, ...]):
         self._command = command
         self._process: subprocess.Popen | None = None
         self._trained = 0.0
@@ -76,7 +73,7 @@ class Child:
             result = self.ask(task)
         if result is None:
             result = {"failed": "died", "reason": self.cause()}
-            folder.write_json(folder.path / RESULT, result)
+            write_json(folder.result, result)
         self._trained += result.get("seconds", 0)
         if "failed" in result or self._trained > _KEEP_SECONDS:
             self.close()
@@ -129,27 +126,3 @@ class Child:
         # not even do that.
         process.stdout.readline()
         process.communicate()
-
-
-def serve(trainer: Any) -> None:
-    """Answers tasks until the program is gone."""
-    # What libraries print must not look like an answer.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    # Where memory runs out, this process goes, not the one that waits for it.
-    with contextlib.suppress(OSError):
-        pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
-    # Every run has functions of its own, which TensorFlow takes for an error.
-    tf.get_logger().setLevel("ERROR")
-    tasks: queue.Queue = queue.Queue()
-    threading.Thread(target=_listen, args=(sys.stdin, tasks)).start()
-    while True:
-        answers.write(json.dumps(trainer.answer(tasks.get())) + "\n")
-        answers.flush()
-
-
-def _listen(lines: TextIO, tasks: queue.Queue):
-    for line in lines:
-        tasks.put(json.loads(line))
-    # The program is gone, perhaps killed: train no orphan.
-    os._exit(0)

@@ -11,7 +11,11 @@ import tensorflow as tf
 
 import encapnet_tf
 from trainers.recipe import Recipe, make_recipe, read_recipe
-from trainers.runs.folder import RunFolder
+from trainers.runs.folder import (
+    RunFolder,
+    check_finished,
+    model_to_start_from,
+)
 
 
 @dataclass(frozen=True)
@@ -58,22 +62,10 @@ def load_run(run_dir: str | os.PathLike) -> Run:
     Raises:
         ValueError: There is no finished run, or one of its files is damaged.
     """
-    folder = RunFolder(run_dir)
-    if not folder.config.exists():
-        raise ValueError(
-            "`run_dir` must be the folder of a run. "
-            f"Received: run_dir={run_dir}, which has no config.json."
-        )
-    for file in (folder.model, folder.summary):
-        if not file.exists():
-            raise ValueError(
-                "`run_dir` must be the folder of a finished run. Received: "
-                f"run_dir={run_dir}, which has no {file.name}. "
-                "`python -m trainers.fit` with its own flags goes on with it."
-            )
+    folder = check_finished("run_dir", run_dir)
     recipe = _read_recipe(folder)
     summary = _read_summary(folder)
-    model = _read_model(folder)
+    model = _read_model(folder.model)
     if model.output_shape[-1] != len(summary["class_names"]):
         raise ValueError(
             "The files of a run must belong together. Received: "
@@ -93,9 +85,15 @@ def versions() -> dict[str, str]:
     }
 
 
-def start_from(model: keras.Model, run_dir: str) -> None:
-    """Copies the weights of another run wherever name and shape agree."""
-    weights = {v.path: v for v in load_run(run_dir).model.weights}
+def start_from(model: keras.Model, path: str | os.PathLike) -> None:
+    """Copies weights wherever name and shape agree.
+
+    Args:
+        model: Gets them.
+        path: The folder of a finished run, or a `.keras` file.
+    """
+    other = _read_model(model_to_start_from(path))
+    weights = {v.path: v for v in other.weights}
     missing = []
     for variable in model.weights:
         other = weights.get(variable.path)
@@ -106,7 +104,7 @@ def start_from(model: keras.Model, run_dir: str) -> None:
     if len(missing) == len(model.weights):
         raise ValueError(
             "`init_from` must have weights that fit this network. "
-            f"Received: init_from={run_dir}, in which none does."
+            f"Received: init_from={path}, in which none does."
         )
     if missing:
         print(f"Fresh weights for: {', '.join(missing)}")
@@ -130,12 +128,12 @@ def _read_summary(folder):
     return summary
 
 
-def _read_model(folder):
+def _read_model(path):
     try:
-        return keras.models.load_model(folder.model, compile=False)
+        return keras.models.load_model(path, compile=False)
     # Keras lets through whatever zip, HDF5, JSON or a layer raises.
     except Exception as problem:
-        raise _damaged(folder.model, problem) from problem
+        raise _damaged(path, problem) from problem
 
 
 def _damaged(path, problem):

@@ -12,6 +12,7 @@ import numpy as np
 from absl import logging
 
 from trainers.files import locked, written_atomically
+from trainers.tables import error_sentence
 
 CHECKPOINTS_KEPT = 2
 
@@ -39,6 +40,26 @@ def read_metrics(folder: "RunFolder") -> list[dict[str, float]]:
         ]
 
 
+def summary_lines(folder: "RunFolder", summary: dict[str, Any]) -> list[str]:
+    """Says what `summary.json` says, and which files there are."""
+    sentence = error_sentence(summary)
+    minutes = summary["train_seconds"] / 60
+    count = f"{summary['epochs']} epoch{'s' if summary['epochs'] > 1 else ''}"
+    paths = (folder.model, folder.curves, folder.metrics, folder.summary)
+    return [
+        f"{sentence[0].upper()}{sentence[1:]} after {count}, {minutes:.1f} "
+        f"minutes, {summary['images_per_second']:,.0f} images/s.",
+        *(f"  {path}" for path in paths),
+    ]
+
+
+def read_result(folder: "RunFolder") -> dict[str, Any] | None:
+    """Returns what a run of a study left, or None where it is not over."""
+    if not folder.result.exists():
+        return None
+    return json.loads(folder.result.read_text())
+
+
 class RunFolder:
     """One run's files.
 
@@ -52,6 +73,7 @@ class RunFolder:
         self.model = self.path / "model.keras"
         self.metrics = self.path / "metrics.csv"
         self.summary = self.path / "summary.json"
+        self.result = self.path / "result.json"
         self.curves = self.path / "curves.png"
         self.checkpoints = self.path / "checkpoints"
         self.tensorboard = self.path / "tensorboard"
@@ -85,11 +107,6 @@ class RunFolder:
             writer = csv.DictWriter(file, fieldnames=list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-
-    def write_json(self, path: pathlib.Path, content: Any) -> None:
-        """Writes JSON."""
-        with written_atomically(path) as temporary:
-            temporary.write_text(json.dumps(content, indent=2) + "\n")
 
     def save_checkpoint(
         self, step: int, arrays: dict[str, np.ndarray], state: dict[str, Any]
@@ -133,3 +150,44 @@ class RunFolder:
     def _checkpoint_files(self):
         """Newest first."""
         return sorted(self.checkpoints.glob("step-*.npz"), reverse=True)
+
+
+def check_finished(name: str, run_dir: str | os.PathLike) -> RunFolder:
+    """Returns the folder of a finished run, or refuses what is none.
+
+    Args:
+        name: The argument or flag that names it.
+        run_dir: The folder.
+    """
+    folder = RunFolder(run_dir)
+    for file in (folder.config, folder.model, folder.summary):
+        if file.exists():
+            continue
+        kind, way = "run", ""
+        if file != folder.config:
+            kind = "finished run"
+            way = (
+                " `python -m trainers.fit` with its own flags goes on with it."
+            )
+        raise ValueError(
+            f"`{name}` must be the folder of a {kind}. Received: "
+            f"{name}={run_dir}, which has no {file.name}.{way}"
+        )
+    return folder
+
+
+def model_to_start_from(path: str | os.PathLike) -> pathlib.Path:
+    """Returns the file of the weights that `init_from` names, or refuses it.
+
+    Args:
+        path: The folder of a finished run, or a `.keras` file.
+    """
+    path = pathlib.Path(path)
+    if path.suffix != ".keras":
+        return check_finished("init_from", path).model
+    if not path.is_file():
+        raise ValueError(
+            "`init_from` must be a finished run or a .keras file. "
+            f"Received: init_from={path}, which is not there."
+        )
+    return path

@@ -5,8 +5,8 @@ from encapnet_tf.config import VARIANTS, override
 from tests.trainers.conftest import LEAST
 from trainers.benchmark import __main__ as benchmark
 from trainers.benchmark import tasks
-from trainers.benchmark.child import Measurer
 from trainers.benchmark.growth import GROWTHS, Growth
+from trainers.benchmark.measurer import Measurer
 from trainers.benchmark.results import (
     Measurement,
     Results,

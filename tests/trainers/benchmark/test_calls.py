@@ -6,7 +6,7 @@ import pytest
 from encapnet_tf.config import VARIANTS, override
 from encapnet_tf.layers import GroupedConv2D
 from trainers.benchmark import calls as benchmark_calls
-from trainers.benchmark import child
+from trainers.benchmark import measurer
 from trainers.cost.timing import interleaved_seconds
 
 
@@ -18,7 +18,7 @@ def test_units_are_left_out_of_the_same_network(monkeypatch):
         return {"train": lambda: None}
 
     monkeypatch.setattr(benchmark_calls, "network", network)
-    child.measure_agreement("encapnet14_authors_master", 2, 0.0)
+    measurer.measure_agreement("encapnet14_authors_master", 2, 0.0)
     whole = VARIANTS["encapnet14_authors_master"]
     assert made == [whole, override(whole, agreement="none")]
     assert made[0] != made[1]

@@ -6,9 +6,8 @@ import pytest
 from absl import flags
 
 from tests.trainers.benchmark.conftest import measurement, results, run
-from trainers.benchmark import __main__ as benchmark
-from trainers.benchmark import tasks
-from trainers.benchmark.child import Measurer
+from trainers.benchmark import measuring, tasks
+from trainers.benchmark.measurer import Measurer
 from trainers.benchmark.results import (
     read_results,
     write_results,
@@ -70,7 +69,7 @@ def test_a_stopped_benchmark_keeps_what_it_has(tmp_path, capsys):
             raise KeyboardInterrupt
         return answer(task)
 
-    assert run("--parts=pipeline,solver", f"--out={tmp_path}", ask=ask) == 1
+    assert run("--parts=pipeline,solver", f"--out={tmp_path}", ask=ask) == 130
     assert f"Stopped; what was measured is in {tmp_path}" in (
         capsys.readouterr().out
     )
@@ -89,8 +88,8 @@ def test_without_a_matrix_product_nothing_is_measured(tmp_path):
 
 def test_a_process_that_dies_is_a_failure(monkeypatch):
     dying = (sys.executable, "-c", "raise SystemExit(3)")
-    monkeypatch.setattr(benchmark, "COMMAND", dying)
-    answer = benchmark.ask_process({"part": "solver"})
+    monkeypatch.setattr(measuring, "COMMAND", dying)
+    answer = measuring.ask_process({"part": "solver"})
     assert answer["reason"] == "its process ended with code 3"
 
 

@@ -15,6 +15,7 @@ from trainers import scoring
 from trainers.evaluate import close_test, plots
 from trainers.evaluate.capsules import capsule_statistics
 from trainers.evaluate.close_test import evaluate
+from trainers.files import write_json
 from trainers.recipe import make_recipe
 from trainers.runs.finished import load_run
 from trainers.runs.folder import RunFolder
@@ -33,7 +34,7 @@ def save_run(path, recipe, class_names=("0", "1", "2")):
     )
     model.save(folder.model)
     summary = {"class_names": list(class_names)}
-    folder.write_json(folder.summary, summary)
+    write_json(folder.summary, summary)
     return folder
 
 
@@ -334,7 +335,7 @@ def test_a_damaged_recipe_is_refused(folder, text):
 
 
 def test_a_model_of_another_run_is_refused(folder):
-    folder.write_json(folder.summary, {"class_names": ["a", "b"]})
+    write_json(folder.summary, {"class_names": ["a", "b"]})
     with pytest.raises(ValueError, match="Received: .*3 scores.*2 classes"):
         load_run(folder.path)
 

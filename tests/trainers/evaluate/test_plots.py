@@ -10,7 +10,7 @@ from trainers.evaluate import plots
 from trainers.evaluate.calibration import measure_calibration, reliability
 from trainers.evaluate.capsule_plots import capsules
 from trainers.evaluate.capsules import CapsuleStatistics
-from trainers.evaluate.robustness import Measurement
+from trainers.evaluate.robustness import DisturbedError
 from trainers.evaluate.robustness_plots import robustness
 from trainers.pictures import BLUE, COLORS, GREY, ORANGE
 
@@ -215,7 +215,7 @@ def disturbed(offset):
     """Errors that tell disturbance, strength and run."""
     kinds = ("rotation", "scale", "shift", "FGSM", "PGD")
     return [
-        Measurement(name, strength, error, error - 0.05, error + 0.1)
+        DisturbedError(name, strength, error, error - 0.05, error + 0.1)
         for kind, name in enumerate(kinds)
         for strength in (0.0, 1.0, 4.0)
         for error in [offset + 0.1 * kind + 0.02 * strength]

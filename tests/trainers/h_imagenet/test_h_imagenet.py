@@ -10,6 +10,7 @@ from PIL import Image
 
 from encapnet_tf.data import load
 from trainers.h_imagenet import __main__ as h_imagenet
+from trainers.h_imagenet import making
 from trainers.h_imagenet.class_accuracy import hardest, read_accuracies
 from trainers.h_imagenet.imagenet import Box, ImageNet, crop, read_objects
 
@@ -238,7 +239,7 @@ def test_bad_flags_are_refused(
     root, accuracies, tmp_path, arguments, message, monkeypatch
 ):
     room = 3 * 128 * 128 * 3
-    monkeypatch.setattr(h_imagenet, "_MEMORY_LIMIT", room)
+    monkeypatch.setattr(making, "_MEMORY_LIMIT", room)
     (tmp_path / "other.txt").write_text("n99\n")
     known = {
         "tmp": tmp_path, "root": root, "csv": accuracies,

@@ -9,10 +9,11 @@ import pytest
 
 from encapnet_tf.data import Dataset
 from tests.trainers.conftest import UNITS
-from trainers.runs import child as run_child
 from trainers.runs.child import Child
-from trainers.runs.folder import RunFolder
-from trainers.training.loop import Diverged, Loop
+from trainers.runs.folder import RunFolder, read_result
+from trainers.study import trainer
+from trainers.training.divergence import Diverged
+from trainers.training.loop import Loop
 
 
 def test_a_network_that_dies_when_built_is_refused(recipe):
@@ -28,7 +29,7 @@ def answer(recipe, tmp_path):
         task = {"recipe": dataclasses.asdict(recipe(**fields))}
         if run_dir:
             task["run_dir"] = str(tmp_path / run_dir)
-        return run_child.Trainer().answer(task)
+        return trainer.Trainer().answer(task)
 
     return ask
 
@@ -41,7 +42,7 @@ def test_trains_as_the_loop_does_and_reads_no_test_data(
         stripes.name, stripes.train, None, stripes.class_names,
         stripes.image_shape, stripes.flip,
     )  # fmt: skip
-    monkeypatch.setattr(run_child, "load", lambda *_, **__: blind)
+    monkeypatch.setattr(trainer, "load", lambda *_, **__: blind)
     result = answer("run", epochs=1, **UNITS)
     loop = Loop(recipe(epochs=1, **UNITS), stripes, None, quiet=True)
     loop.run()
@@ -51,7 +52,7 @@ def test_trains_as_the_loop_does_and_reads_no_test_data(
     assert result["agreement_loss"] == unit
     assert result["validation_images"] == 24
     folder = RunFolder(tmp_path / "run")
-    assert run_child.read_result(folder) == result
+    assert read_result(folder) == result
     assert not list(folder.checkpoints.iterdir())
 
 
@@ -68,7 +69,7 @@ def test_weights_that_are_no_numbers_fail(recipe, stripes):
     loop = Loop(recipe(), stripes, None, quiet=True)
     loop.model.weights[0].assign(np.nan * loop.model.weights[0])
     with pytest.raises(Diverged, match="no numbers"):
-        run_child.validation_result(loop)
+        trainer.validation_result(loop)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The process that measures one task of a benchmark, and then ends.
+"""What measures one task of a benchmark, in a `Child` that then ends.
 
 So every network starts with the memory of a fresh process, and one that runs
 out of it takes nothing else along.
@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import math
 import pathlib
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,10 +22,7 @@ from trainers.benchmark.results import (
 from trainers.cost.machine_memory import peak_memory
 from trainers.cost.timing import interleaved_seconds
 from trainers.recipe import make_recipe
-from trainers.runs.child import serve
 from trainers.study.trainer import failure
-
-COMMAND = (sys.executable, "-m", "trainers.benchmark.child")
 
 _IMAGE_SHAPE = (32, 32, 3)
 # Entries of a vector of an agreement unit: 8·8 of a map of 32·32.
@@ -211,7 +207,3 @@ def _reset_peak_memory():
     with contextlib.suppress(OSError):
         pathlib.Path("/proc/self/clear_refs").write_text("5")
     return peak_memory()
-
-
-if __name__ == "__main__":
-    serve(Measurer())
