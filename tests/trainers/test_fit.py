@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import json
-import os
 import pathlib
 import random
 import re
