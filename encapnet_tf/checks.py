@@ -36,3 +36,14 @@ def check_positive(**values: Any) -> None:
                 f"`{name}` must be a positive integer. "
                 f"Received: {name}={value!r}."
             )
+
+
+def check_above_zero(**values: Any) -> None:
+    """Raises a ValueError unless every value is a number > 0 or None."""
+    for name, value in values.items():
+        is_number = isinstance(value, numbers.Real)
+        if value is not None and not (is_number and value > 0):
+            raise ValueError(
+                f"`{name}` must be a number > 0, or None. "
+                f"Received: {name}={value!r}."
+            )

@@ -100,6 +100,7 @@ LAYERS = {
             "branches": "master",
             "project_skip": True,
             "stride": 2,
+            "initial_length": 1.0,
         },
         [(6, 6, 4)],
     ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from encapnet_tf import choices
-from encapnet_tf.checks import check_choice, check_positive
+from encapnet_tf.checks import check_above_zero, check_choice, check_positive
 from encapnet_tf.config.agreement import VANILLA_AGREEMENT, AgreementConfig
 
 
@@ -58,6 +58,10 @@ class EncapNetConfig(NetworkConfig):
     num_capsules: int = 32  # C, table 2
     type2_layers: tuple[int, ...] = (3, 3, 3, 3)  # N, section 5.1
     strides: tuple[int, ...] = (1, 2, 2, 2)  # table 2
+    # Entries of a module's capsules; None: each module doubles them (table 2).
+    capsule_dims: tuple[int, ...] | None = None
+    # Of a capsule before squash, when training starts; None: γ = 1 (the paper).
+    initial_length: float | None = None
     aide: Any = "all"  # layers with an aide branch: "none", "type1", "all"
     coefficients: Any = "both"  # the paper's best (table 3, row 4)
     aide_scope: Any = "others"  # equation 6
@@ -96,6 +100,13 @@ class EncapNetConfig(NetworkConfig):
                 f"N ≥ 0. Received: strides={self.strides}, "
                 f"type2_layers={self.type2_layers}."
             )
+        dims = self.capsule_dims
+        if dims is not None and (len(dims) != modules or min(dims) < 1):
+            raise ValueError(
+                "`capsule_dims` must have one positive entry per module, or be "
+                f"None. Received: capsule_dims={dims}, {modules} modules."
+            )
+        check_above_zero(initial_length=self.initial_length)
         if self.stem[-1][0] % self.num_capsules:
             raise ValueError(
                 "The last channels of `stem` must be a multiple of "

@@ -24,6 +24,8 @@ def _module(inputs, config: EncapNetConfig, module: int):
     name = f"module{module + 1}"
     aide, skip = config.aide[module], config.skip[module]
     dim = 2 * (inputs.shape[-1] // config.num_capsules)
+    if config.capsule_dims is not None:
+        dim = config.capsule_dims[module]
 
     def cap_conv(layer, kernel_size, with_aide, **kwargs):
         return CapConv(
@@ -33,6 +35,7 @@ def _module(inputs, config: EncapNetConfig, module: int):
             branches="master_aide" if with_aide else "master",
             coefficients=config.coefficients[module],
             aide_scope=config.aide_scope[module],
+            initial_length=config.initial_length,
             name=f"{name}_{layer}",
             **kwargs,
         )

@@ -1,7 +1,9 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from encapnet_tf import ops
 from encapnet_tf.layers import CapConv
 from tests import golden_files, reference
 
@@ -168,3 +170,27 @@ def test_refuses_a_skip_of_another_shape():
         CapConv(4, 2)(
             np.ones((1, 4, 4, 8), "float32"), skip=np.ones((1, 2, 2, 8))
         )
+
+
+@pytest.mark.parametrize("dim", [2, 4, 8, 16])
+@pytest.mark.parametrize("branches", ["master", "master_aide"])
+def test_capsules_start_with_the_length_asked_for(dim, branches):
+    keras.utils.set_random_seed(0)
+    inputs = tf.random.normal((32, 8, 8, 8))
+
+    def mean_square_before_squash(**options):
+        layer = CapConv(8, dim, branches=branches, **options)
+        capsules = ops.split_capsules(layer(inputs, training=True), 8)
+        lengths = tf.norm(capsules, axis=-1)
+        # |v| = n²/(1+n²)
+        return tf.reduce_mean(lengths / (1 - lengths)).numpy()
+
+    chosen = mean_square_before_squash(initial_length=1.5)
+    assert chosen == pytest.approx(1.5**2, rel=0.05)
+    paper = mean_square_before_squash()
+    assert paper == pytest.approx(dim / 2, rel=0.05)
+
+
+def test_an_initial_length_must_be_above_zero():
+    with pytest.raises(ValueError, match="Received: initial_length=0"):
+        CapConv(4, 2, initial_length=0)
