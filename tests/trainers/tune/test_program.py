@@ -102,12 +102,12 @@ def test_kill_nine_repeats_no_trial_and_leaves_no_orphan(npz_path, tmp_path):
 
 
 @pytest.mark.slow
-def test_twelve_trials_by_two_workers_one_of_them_killed(tmp_path):
+def test_twelve_trials_by_two_workers_one_of_them_killed(npz_path, tmp_path):
     """None lost, none doubled; then fit repeats the best to the last digit."""
     folder = tmp_path / "tune"
     command = [
         *LAUNCH, *LEAST, f"--tune_dir={folder}", "--max_trials=12",
-        "--tuner=random", "--limit_train=480",
+        "--tuner=random", f"--dataset=npz:{npz_path}",
     ]  # fmt: skip
 
     def second_worker(launcher):
