@@ -2,7 +2,7 @@ import keras
 import pytest
 
 from encapnet_tf import create_model, layers
-from encapnet_tf.ops import routed_moments
+from encapnet_tf.ops import forms
 from trainers.cost.step_cost import count_parameters, step_cost
 from trainers.cost.step_trace import outline_model
 
@@ -50,7 +50,7 @@ def test_multiply_adds_of_cap_fc():
 def test_multiply_adds_of_routed_capsules(
     routing, largest_at_once, monkeypatch
 ):
-    monkeypatch.setattr(routed_moments, "LARGEST_AT_ONCE", largest_at_once)
+    monkeypatch.setattr(forms, "_LARGEST_AT_ONCE", largest_at_once)
     layer = layers.RoutedCapsules(
         4, num_capsules=6, capsule_dim=5, routing=routing
     )
@@ -78,7 +78,7 @@ def test_a_loop_over_images_needs_the_memory_of_one(monkeypatch):
     layer = layers.RoutedCapsules(4, num_capsules=600, capsule_dim=2)
 
     def transient(largest_at_once):
-        monkeypatch.setattr(routed_moments, "LARGEST_AT_ONCE", largest_at_once)
+        monkeypatch.setattr(forms, "_LARGEST_AT_ONCE", largest_at_once)
         return cost_of(layer, (8, 8, 8), batch_size=16)[0].transient_bytes
 
     coefficients = 4 * 256 * 600  # of one image
