@@ -1,9 +1,22 @@
 """From a trained model to one that others can use."""
 
-from trainers.tensorflow_start import start_tensorflow
+from typing import TYPE_CHECKING
 
-start_tensorflow()
+# Before the library: its names load when they are first used.
+import trainers  # noqa: F401
 
-from encapnet_tf import strip_agreement as strip  # noqa: E402
+if TYPE_CHECKING:
+    from encapnet_tf import strip_agreement as strip
 
 __all__ = ["strip"]
+
+
+def __getattr__(name):
+    if name != "strip":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from trainers.tensorflow_start import start_tensorflow
+
+    start_tensorflow()
+    from encapnet_tf import strip_agreement
+
+    return strip_agreement

@@ -9,44 +9,58 @@ import sys
 
 from absl import flags
 
-from export.version.from_run import FORMATS, export_run
-from export.version.lite import QUANTIZATIONS
-from export.version.model_card import format_rows
-from export.version.parity import TOLERANCE
+from encapnet_tf.checks import check_choice
+from export.choices import FORMATS, QUANTIZATIONS, TOLERANCE
 from trainers import cli
-from trainers.tables import aligned
+from trainers.runs.folder import check_finished
+from trainers.tensorflow_start import start_tensorflow
 
 
-def define_flags() -> None:
+def define(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this program."""
-    flags.DEFINE_string("run_dir", "runs/latest", "The run's folder.")
+    kwargs = {"flag_values": values}
+    flags.DEFINE_string("run_dir", "runs/latest", "The run's folder.", **kwargs)
     flags.DEFINE_string(
-        "out", "exported/encapnet", "Where the version folders go: OUT/1, …"
-    )
-    flags.DEFINE_list("formats", list(FORMATS), "What to write.")
+        "out", "exported/encapnet", "Where the version folders go: OUT/1, …",
+        **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_list("formats", list(FORMATS), "What to write.", **kwargs)
     flags.DEFINE_list(
-        "quantize", ["none"], f"LiteRT files: {', '.join(QUANTIZATIONS)}."
-    )
+        "quantize", ["none"], f"LiteRT files: {', '.join(QUANTIZATIONS)}.",
+        **kwargs,
+    )  # fmt: skip
     flags.DEFINE_string(
-        "dataset", None, "Check and calibrate on these data, not the run's."
+        "dataset", None, "Check and calibrate on these data, not the run's.",
+        **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_string(
+        "data_dir", None, "Folder with NAME.npz or tfds data.", **kwargs
     )
-    flags.DEFINE_string("data_dir", None, "Folder with NAME.npz or tfds data.")
     flags.DEFINE_float(
         "tolerance",
         TOLERANCE,
         "Largest difference of a float32 format's scores from the Keras "
         "model's; a deep network may need more.",
         lower_bound=0.0,
+        **kwargs,
     )
     flags.DEFINE_string(
-        "license", None, "The model's licence, for its card, such as MIT."
-    )
+        "license", None, "The model's licence, for its card, such as MIT.",
+        **kwargs,
+    )  # fmt: skip
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Exports the run that the flags name and says what was written."""
     cli.take_no_arguments(arguments)
-    values = flags.FLAGS
+    for name, choices in (("formats", FORMATS), ("quantize", QUANTIZATIONS)):
+        for value in values[name].value:
+            check_choice(name, value, choices)
+    check_finished("run_dir", values.run_dir)
+    start_tensorflow()
+    from export.version.from_run import export_run
+    from export.version.report import report
+
     export = export_run(
         values.run_dir,
         values.out,
@@ -57,17 +71,12 @@ def main(arguments: list[str]) -> int:
         tolerance=values.tolerance,
         licence=values.license,
     )
-    if export.absence:
-        print(f"Checked on noise, for want of the data: {export.absence}")
-    print(f"Written to {export.folder}:")
-    rows = format_rows(export.written)
-    print(aligned(rows, "<" + ">" * (len(rows[0]) - 1)))
-    print("  model_card.md  labels.txt")
+    print(report(export))
     for reason in export.refused:
         print(f"error: Not written: {reason}", file=sys.stderr)
     return 1 if export.refused else 0
 
 
 if __name__ == "__main__":
-    define_flags()
+    define()
     cli.run(main)

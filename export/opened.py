@@ -13,6 +13,7 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
 from export.graph.inference import inference
+from export.model_path import kind_of
 from export.version.folders import versions
 from trainers.quiet import silenced_stderr
 from trainers.recipe import Recipe
@@ -141,21 +142,15 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
         ValueError: There is no such model, or it is damaged.
     """
     path = pathlib.Path(path)
-    if path.suffix == ".tflite" and path.is_file():
+    kind = kind_of(path)
+    if kind == "lite":
         return OpenedLite(path)
-    if path.suffix == ".keras" and path.is_file():
-        return OpenedRun(_run_of(path))
-    if (path / "saved_model.pb").is_file():
+    if kind == "saved_model":
         return OpenedSavedModel(path)
-    if found := versions(path):
+    if kind == "versions":
+        found = versions(path)
         return OpenedSavedModel(found[max(found)])
-    if (path / "config.json").is_file():
-        return OpenedRun(load_run(path))
-    raise ValueError(
-        "`model` must be a .tflite or .keras file, a SavedModel, a folder of "
-        f"its versions, or a run's folder. Received: model={path}, which "
-        + ("is none of them." if path.exists() else "does not exist.")
-    )
+    return OpenedRun(load_run(path) if kind == "run" else _run_of(path))
 
 
 def _run_of(path):

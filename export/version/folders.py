@@ -25,6 +25,20 @@ def versions(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
     return dict(sorted(found.items()))
 
 
+def check_has_versions(folder: pathlib.Path) -> None:
+    """Refuses a folder in which there is nothing to serve."""
+    if not folder.is_dir():
+        raise ValueError(
+            "`--model` must be a folder that `python -m export` wrote. "
+            f"Received: --model={folder}, which is no folder."
+        )
+    if not versions(folder):
+        raise ValueError(
+            "`--model` must hold a version that can be loaded, such as "
+            f"{folder / '1'}. Received: --model={folder}, which has none."
+        )
+
+
 def write_version(
     folder: str | os.PathLike,
     write: Callable[[pathlib.Path], None],

@@ -12,9 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from encapnet_tf.checks import check_choice
+from export.choices import QUANTIZATIONS
 from trainers.quiet import silenced_stderr
-
-QUANTIZATIONS = ("none", "float16", "int8")
 
 # Squash and routing stay in float32: squares and quotients of 8-bit numbers
 # lose the short capsules, and a quotient by a rounded zero stops LiteRT.

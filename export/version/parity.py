@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from export.choices import TOLERANCE
 from export.opened import OpenedModel
 from trainers.scoring import error_rate
 
-# Largest difference of a score. Float32 rounds, more so in a deep network.
-TOLERANCE = 1e-5
 FLOAT16_TOLERANCE = 1e-2
 # 8 bits move scores; what counts is that the class stays.
 LEAST_AGREEMENT = 0.98

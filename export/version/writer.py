@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from export.choices import QUANTIZATIONS
 from export.graph.inference import inference
 from export.graph.servable import Servable
 from export.opened import LABELS, OpenedLite, OpenedRun, OpenedSavedModel
 from export.progress import StageProgress
-from export.version.lite import QUANTIZATIONS, convert, file_name
+from export.version.lite import convert, file_name
 from export.version.model_card import CardFacts, WrittenFormat, model_card
 from export.version.parity import check_parity, scores_of
 from export.version.samples import Samples, write_samples

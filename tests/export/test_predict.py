@@ -9,8 +9,8 @@ from absl import flags
 from PIL import Image
 
 from encapnet_tf.data import load
-from export import predict
 from export.opened import open_model
+from export.predict import __main__ as program
 from export.version.from_run import export_run
 from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
@@ -47,20 +47,9 @@ def pictures(tmp_path_factory, trained):
 
 def run(*arguments):
     values = flags.FlagValues()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flags, "FLAGS", values)
-        for define in ("string", "integer", "bool"):
-            original = getattr(flags, f"DEFINE_{define}")
-            patch.setattr(
-                flags,
-                f"DEFINE_{define}",
-                lambda *a, original=original, **k: original(
-                    *a, flag_values=values, **k
-                ),
-            )
-        predict.define_flags()
-        rest = values(["predict", *map(str, arguments)])
-        return predict.main(rest[1:])
+    program.define(values)
+    rest = values(["predict", *map(str, arguments)])
+    return program.main(rest[1:], values)
 
 
 def test_every_kind_of_model_gives_the_same_table(models, pictures, capsys):

@@ -7,7 +7,7 @@ import threading
 
 from export.serve.limits import Limits, Refusal
 from export.serve.model.loaded_version import LoadedVersion, fingerprint
-from export.version.folders import versions
+from export.version.folders import check_has_versions, versions
 
 _log = logging.getLogger("export.serve")
 
@@ -35,18 +35,13 @@ class ServedModel:
         self._broken: set[tuple] = set()
         self._replaced = False
         self._stopped = threading.Event()
-        if not folder.is_dir():
-            raise ValueError(
-                "`--model` must be a folder that `python -m export` wrote. "
-                f"Received: --model={folder}, which is no folder."
-            )
+        check_has_versions(folder)
         self.refresh()
         if self.current is None:
             reasons = "; ".join(filter(None, self._ended.values()))
             raise ValueError(
-                "`--model` must hold a version that can be loaded, such as "
-                f"{folder / '1'}. Received: --model={folder}, "
-                f"{'where ' + reasons if reasons else 'which has none'}."
+                "`--model` must hold a version that can be loaded. "
+                f"Received: --model={folder}, where {reasons}."
             )
 
     def refresh(self) -> None:

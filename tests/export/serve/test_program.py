@@ -1,7 +1,6 @@
 """The program: its refusals, its life under load, its end."""
 
 import asyncio
-import functools
 import http.client
 import json
 import shutil
@@ -16,7 +15,8 @@ from absl import flags
 
 from benchmarks import served as clients
 from benchmarks.serving_load import GROWTH, load_server
-from export.serve import __main__ as serve
+from export.serve import __main__ as program
+from export.serve.port import take
 from tests.export.serve import served
 
 
@@ -76,7 +76,7 @@ def test_a_long_body_is_refused_in_words_though_it_is_still_coming(folder):
 
 def test_answers_come_without_nagle_s_delay():
     """Which holds small answers back for some 40 ms."""
-    listener = serve.take("127.0.0.1", 0)
+    listener = take("127.0.0.1", 0)
     options = []
 
     def connected(reader, writer):
@@ -100,16 +100,8 @@ def test_answers_come_without_nagle_s_delay():
 
 def run(*arguments):
     values = flags.FlagValues()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flags, "FLAGS", values)
-        patch.setattr(serve, "log_to_stderr", lambda: None)
-        for kind in ("string", "integer", "float"):
-            define = functools.partial(
-                getattr(flags, f"DEFINE_{kind}"), flag_values=values
-            )
-            patch.setattr(flags, f"DEFINE_{kind}", define)
-        serve.define_flags()
-        return serve.main(values(["serve", *arguments])[1:])
+    program.define(values)
+    return program.main(values(["serve", *arguments])[1:], values)
 
 
 def test_refusals(folder):

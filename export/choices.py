@@ -1,0 +1,6 @@
+"""What flags of the exporter may say; starts nothing slow."""
+
+FORMATS = ("saved_model", "tflite")
+QUANTIZATIONS = ("none", "float16", "int8")
+# Largest difference of a score. Float32 rounds, more so in a deep network.
+TOLERANCE = 1e-5

@@ -1,0 +1,1 @@
+"""Classes for one's own images; the program is `export.predict`."""

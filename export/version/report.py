@@ -1,0 +1,20 @@
+"""What an export says when it is done."""
+
+from export.version.from_run import Export
+from export.version.model_card import format_rows
+from trainers.tables import aligned
+
+
+def report(export: Export) -> str:
+    """Returns where the version is, and a table of what is in it."""
+    rows = format_rows(export.written)
+    lines = [
+        f"Written to {export.folder}:",
+        aligned(rows, "<" + ">" * (len(rows[0]) - 1)),
+        "  model_card.md  labels.txt",
+    ]
+    if export.absence:
+        lines.insert(
+            0, f"Checked on noise, for want of the data: {export.absence}"
+        )
+    return "\n".join(lines)
