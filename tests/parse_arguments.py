@@ -53,7 +53,7 @@ def parse_flags(main):
     elif "config" in values:
         values.config = None  # a run's, which is not there
         cli.recipe_from_flags(values)
-    name = program.__spec__.name
+    name = program.__spec__.name.removesuffix(".__main__")
     if name == "trainers.summary":
         check("variant", rest, list_variants())
     elif name not in ("trainers.launch", "export.predict"):
