@@ -17,8 +17,8 @@ from encapnet_tf.config import (
     NetworkConfig,
     variant_config,
 )
-from encapnet_tf.data.catalogue import DATASETS
-from encapnet_tf.data.sizes import height_and_width, size_text
+from encapnet_tf.data.images.sizes import height_and_width, size_text
+from encapnet_tf.data.sources.catalogue import DATASETS
 from trainers.choices import (
     CLASS_WEIGHTS,
     OPTIMIZERS,

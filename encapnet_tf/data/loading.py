@@ -1,11 +1,11 @@
 """The front door: any data set by name, file or folder."""
 
-from encapnet_tf.data import image_folder, named, npz
-from encapnet_tf.data.catalogue import DATASETS, SOURCES
 from encapnet_tf.data.dataset import Dataset
-from encapnet_tf.data.house_numbers import load_house_numbers
-from encapnet_tf.data.images import fit_array
-from encapnet_tf.data.sizes import ImageSize, height_and_width
+from encapnet_tf.data.house_numbers.cache import load_house_numbers
+from encapnet_tf.data.images.pillow import fit_array
+from encapnet_tf.data.images.sizes import ImageSize, height_and_width
+from encapnet_tf.data.sources import image_folder, named, npz
+from encapnet_tf.data.sources.catalogue import DATASETS, SOURCES
 from encapnet_tf.data.splits import ArraySplit
 
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from encapnet_tf.data.graph_images import decode
+from encapnet_tf.data.images.graph import decode
 from export.graph.freezing import Inference, freeze
 
 

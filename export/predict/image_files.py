@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from PIL import Image
 
-from encapnet_tf.data.images import SUFFIXES, read_image
+from encapnet_tf.data.images.pillow import SUFFIXES, read_image
 
 _BATCH = 64
 

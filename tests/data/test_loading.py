@@ -8,13 +8,9 @@ import numpy as np
 import pytest
 
 from encapnet_tf import data
-from encapnet_tf.data import (
-    catalogue,
-    house_numbers,
-    loading,
-    network,
-    tfds_source,
-)
+from encapnet_tf.data import loading
+from encapnet_tf.data.house_numbers import cache
+from encapnet_tf.data.sources import catalogue, network, tfds_source
 
 
 @pytest.fixture
@@ -103,9 +99,7 @@ def test_a_lookup_that_hangs_is_given_up(monkeypatch):
 
 def test_house_numbers_load_from_the_cache_folder(tmp_path, monkeypatch):
     def few(cache_dir):
-        return house_numbers.load_house_numbers(
-            cache_dir, num_train=30, num_test=10
-        )
+        return cache.load_house_numbers(cache_dir, num_train=30, num_test=10)
 
     monkeypatch.setattr(loading, "load_house_numbers", few)
     dataset = data.load("house_numbers", str(tmp_path), image_size=16)

@@ -6,7 +6,7 @@ import pathlib
 import keras
 import numpy as np
 
-from encapnet_tf.data.images import fit
+from encapnet_tf.data.images.pillow import fit
 from trainers.h_imagenet.imagenet import ImageNet
 
 _BATCH = 64

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from encapnet_tf.data import tfds_source
-from encapnet_tf.data.images import SUFFIXES, decode
+from encapnet_tf.data.images.pillow import SUFFIXES, decode
+from encapnet_tf.data.sources import tfds_source
 
 PARTS = ("train", "val")
 # Where ILSVRC's archives put what this program reads.

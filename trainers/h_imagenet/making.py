@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from encapnet_tf.data.images import fit
+from encapnet_tf.data.images.pillow import fit
 from trainers.files import written_atomically
 from trainers.h_imagenet.class_accuracy import (
     hardest,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from PIL import Image, ImageOps
 
-from encapnet_tf.data.images import to_rgb
+from encapnet_tf.data.images.pillow import to_rgb
 from export.serve.limits import Refusal
 
 # What the graph of a SavedModel decodes, and what is converted for it.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from encapnet_tf.data.images import read_image
+from encapnet_tf.data.images.pillow import read_image
 from tests.export.serve import served
 
 # How a camera may store a picture, and what lays its pixels so.

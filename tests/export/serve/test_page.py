@@ -12,7 +12,7 @@ import tensorflow as tf
 from PIL import Image
 from playwright import sync_api as playwright
 
-from encapnet_tf.data.images import read_image
+from encapnet_tf.data.images.pillow import read_image
 from tests.conftest import skip_or_fail
 from tests.export.serve import served
 

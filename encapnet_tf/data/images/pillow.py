@@ -1,6 +1,6 @@
 """Reads one image file of any common kind into an RGB array, by Pillow.
 
-`graph_images` does the same within TensorFlow's graph.
+`images.graph` does the same within TensorFlow's graph.
 """
 
 import numpy as np

@@ -5,10 +5,10 @@ import zipfile
 
 import numpy as np
 
-from encapnet_tf.data import images as image_files
 from encapnet_tf.data.dataset import Dataset
-from encapnet_tf.data.labels import number_classes
-from encapnet_tf.data.sizes import ImageSize, fitting, height_and_width
+from encapnet_tf.data.images import pillow
+from encapnet_tf.data.images.sizes import ImageSize, fitting, height_and_width
+from encapnet_tf.data.sources.labels import number_classes
 from encapnet_tf.data.splits import ArraySplit
 
 TEST_FRACTION = 0.15  # split off where the data bring no test part
@@ -51,7 +51,7 @@ def load_npz(
     original = images["train"].shape[1:3]
     size = height_and_width(image_size) or original
     splits = {
-        part: ArraySplit(image_files.fit_array(images[part], size), own)
+        part: ArraySplit(pillow.fit_array(images[part], size), own)
         for part, own in labels.items()
     }
     train, test = splits["train"], splits.get("test")

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from encapnet_tf.data import image_folder
+from encapnet_tf.data.sources import image_folder
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from encapnet_tf.data import graph_images, images
+from encapnet_tf.data.images import graph, pillow
 
 
 def smooth(height, width, channels):
@@ -31,11 +31,9 @@ def test_files_are_decoded_as_by_pillow(kind, size, tmp_path):
     path = tmp_path / "image"
     image.save(path, format="JPEG" if kind == "jpeg" else "PNG", quality=95)
     content = path.read_bytes()
-    expected = images.read_image(path, (32, 40)).astype(int)
+    expected = pillow.read_image(path, (32, 40)).astype(int)
     found = (
-        graph_images.decode(tf.constant([content]), (32, 40, 3))[0]
-        .numpy()
-        .astype(int)
+        graph.decode(tf.constant([content]), (32, 40, 3))[0].numpy().astype(int)
     )
     # Pillow rounds after each direction.
     assert abs(found - expected).max() <= 2
@@ -44,13 +42,13 @@ def test_files_are_decoded_as_by_pillow(kind, size, tmp_path):
 @pytest.mark.parametrize("size", [(40, 64), (17, 90), (5, 3)])
 def test_arrays_are_fitted_as_by_pillow(size):
     image = smooth(*size, 3)
-    expected = np.asarray(images.fit(image, (24, 16))).astype(int)
-    found = graph_images.fit(tf.constant(np.asarray(image)), (24, 16))
+    expected = np.asarray(pillow.fit(image, (24, 16))).astype(int)
+    found = graph.fit(tf.constant(np.asarray(image)), (24, 16))
     assert abs(found.numpy() - expected).max() <= 2
 
 
 def test_one_channel_is_the_brightness():
     white = io.BytesIO()
     Image.fromarray(np.full((9, 9, 3), 255, np.uint8)).save(white, "PNG")
-    found = graph_images.decode(tf.constant([white.getvalue()]), (4, 4, 1))
+    found = graph.decode(tf.constant([white.getvalue()]), (4, 4, 1))
     np.testing.assert_array_equal(found, np.full((1, 4, 4, 1), 255))

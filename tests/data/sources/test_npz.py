@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from encapnet_tf.data import npz
+from encapnet_tf.data.sources import npz
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ import dataclasses
 import os
 import pathlib
 
-from encapnet_tf.data import network, tfds_source
-from encapnet_tf.data.catalogue import SOURCES
 from encapnet_tf.data.dataset import Dataset
-from encapnet_tf.data.npz import load_npz
-from encapnet_tf.data.sizes import ImageSize, height_and_width
+from encapnet_tf.data.images.sizes import ImageSize, height_and_width
+from encapnet_tf.data.sources import network, tfds_source
+from encapnet_tf.data.sources.catalogue import SOURCES
+from encapnet_tf.data.sources.npz import load_npz
 
 
 class DataUnavailable(ValueError):

@@ -1,6 +1,6 @@
 import pytest
 
-from encapnet_tf.data.sizes import fitting, height_and_width
+from encapnet_tf.data.images.sizes import fitting, height_and_width
 
 
 @pytest.mark.parametrize(

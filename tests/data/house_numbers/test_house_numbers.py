@@ -3,14 +3,14 @@ import os
 import numpy as np
 import pytest
 
-from encapnet_tf.data import glyphs, house_numbers, rendering
+from encapnet_tf.data.house_numbers import cache, glyphs, rendering
 
 
 @pytest.fixture
 def small(tmp_path):
     def load(cache_dir=tmp_path, **kwargs):
         sizes = {"num_train": 40, "num_test": 20, **kwargs}
-        return house_numbers.load_house_numbers(cache_dir, **sizes)
+        return cache.load_house_numbers(cache_dir, **sizes)
 
     return load
 
@@ -36,7 +36,7 @@ def test_a_seed_gives_the_same_images_and_another_seed_others(small, tmp_path):
 def test_images_do_not_depend_on_the_number_of_threads(
     small, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(house_numbers, "_CHUNK", 8)
+    monkeypatch.setattr(cache, "_CHUNK", 8)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     one = small(tmp_path / "one")
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
@@ -47,7 +47,7 @@ def test_images_do_not_depend_on_the_number_of_threads(
 
 def test_the_cache_is_read_back_without_rendering(small, monkeypatch):
     first = small()
-    monkeypatch.setattr(house_numbers, "_render_all", None)
+    monkeypatch.setattr(cache, "_render_all", None)
     again = small()
     for key in first:
         np.testing.assert_array_equal(first[key], again[key])

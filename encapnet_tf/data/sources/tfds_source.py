@@ -8,8 +8,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from encapnet_tf.data import graph_images
-from encapnet_tf.data import images as image_files
+from encapnet_tf.data.images import graph, pillow
 from encapnet_tf.data.splits import ArraySplit, Split
 
 _BUFFER = 4096  # encoded images a stream is shuffled among
@@ -68,7 +67,7 @@ def array_split(
         labels.append(batch["label"])
     pixels = np.concatenate(images)
     if image_size is not None:
-        pixels = image_files.fit_array(pixels, image_size)
+        pixels = pillow.fit_array(pixels, image_size)
     return ArraySplit(pixels, np.concatenate(labels))
 
 
@@ -121,7 +120,7 @@ class StreamSplit(Split):
 
     def decode(self, records, size):
         """Decodes each image and fits it to the size."""
-        images = graph_images.decode(records["image"], (*size, 3))
+        images = graph.decode(records["image"], (*size, 3))
         return images, tf.cast(records["label"], tf.int32)
 
     def take(self, count, seed=0):

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from encapnet_tf import data
-from encapnet_tf.data import network, pipeline, tfds_source
+from encapnet_tf.data import pipeline
+from encapnet_tf.data.sources import network, tfds_source
 
 tfds = pytest.importorskip("tensorflow_datasets")
 

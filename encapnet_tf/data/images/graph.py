@@ -1,4 +1,4 @@
-"""Decoding and fitting within TensorFlow's graph, as `images` does by Pillow.
+"""Decoding and fitting within TensorFlow's graph, as `images.pillow` does.
 
 For what is streamed and for what is served. EXIF's orientation aside, which
 TensorFlow does not read, both give the same pictures.

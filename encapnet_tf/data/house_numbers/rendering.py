@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from encapnet_tf.data import glyphs
-from encapnet_tf.data.scenery import (
+from encapnet_tf.data.house_numbers import glyphs
+from encapnet_tf.data.house_numbers.scenery import (
     CANVAS,
     MARGIN,
     SIZE,

@@ -8,10 +8,10 @@ import warnings
 import numpy as np
 from PIL import Image
 
-from encapnet_tf.data import images as image_files
 from encapnet_tf.data.dataset import Dataset
-from encapnet_tf.data.npz import divide_off_test
-from encapnet_tf.data.sizes import ImageSize, fitting, height_and_width
+from encapnet_tf.data.images import pillow
+from encapnet_tf.data.images.sizes import ImageSize, fitting, height_and_width
+from encapnet_tf.data.sources.npz import divide_off_test
 from encapnet_tf.data.splits import ArraySplit, IndexedSplit, Split
 
 DEFAULT_SIZE = 32
@@ -109,7 +109,7 @@ def _warn_of_strays(root, parts):
 
 def _is_image(file):
     return (
-        file.suffix.lower() in image_files.SUFFIXES
+        file.suffix.lower() in pillow.SUFFIXES
         and not file.name.startswith(".")
         and file.is_file()
     )
@@ -169,7 +169,7 @@ def _split(root, folder, names, size, originals) -> Split:
             with Image.open(files[index]) as image:
                 found = (image.height, image.width)
             if in_memory:
-                pixels[index] = image_files.read_image(files[index], size)
+                pixels[index] = pillow.read_image(files[index], size)
         except (OSError, Image.DecompressionBombError):
             return None
         return found
@@ -195,7 +195,7 @@ def _file_reader(files):
     def read(indices, size):
         images = np.empty((len(indices), *size, 3), np.uint8)
         for row, index in enumerate(indices):
-            images[row] = image_files.read_image(files[index], size)
+            images[row] = pillow.read_image(files[index], size)
         return images
 
     return read
@@ -241,6 +241,6 @@ def _check_classes_left(folder, names, labels):
         )
     raise ValueError(
         "Every class folder must hold images "
-        f"({' '.join(sorted(image_files.SUFFIXES))}). Received: {place} "
+        f"({' '.join(sorted(pillow.SUFFIXES))}). Received: {place} "
         "without any. Fill or remove it."
     )

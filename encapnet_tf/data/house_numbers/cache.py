@@ -69,7 +69,7 @@ def _cache_folder(cache_dir):
 
 def _render_all(counts, seed):
     """Renders both parts in threads: NumPy's loops run outside the GIL."""
-    from encapnet_tf.data import glyphs
+    from encapnet_tf.data.house_numbers import glyphs
 
     glyphs.digit_fields()
     chunks = [
@@ -91,7 +91,7 @@ def _render_all(counts, seed):
 
 
 def _render_chunk(seed, part, chunk, count):
-    from encapnet_tf.data import rendering
+    from encapnet_tf.data.house_numbers import rendering
 
     return rendering.render(np.random.default_rng([seed, part, chunk]), count)
 
