@@ -3,15 +3,18 @@ import shutil
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 from absl import flags
 from PIL import Image
 
+from encapnet_tf import create_model, layers
 from encapnet_tf.data import load
 from export.opened import open_model
 from export.predict import __main__ as program
 from export.version.from_run import export_run
+from tests.conformance import VARIANT_OVERRIDES
 from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
 
@@ -147,6 +150,40 @@ def test_a_keras_file_away_from_its_run_has_numbers_for_names(
     (tmp_path / "bad.keras").write_bytes(b"no model")
     with pytest.raises(ValueError, match="bad.keras is damaged.*Received"):
         open_model(tmp_path / "bad.keras")
+
+
+def test_a_network_without_capsules_away_from_its_run_gives_probabilities(
+    tmp_path, capsys
+):
+    model = create_model(
+        "cnn_same_shape", 3, **VARIANT_OVERRIDES["cnn_same_shape"]
+    )
+    model.save(tmp_path / "mine.keras")
+    images = np.zeros((2, *model.input_shape[1:]), np.uint8)
+    answer = open_model(tmp_path / "mine.keras")(images)
+    assert answer.capsules is None
+    logits = model(images / np.float32(255))
+    np.testing.assert_allclose(
+        answer.scores, keras.ops.softmax(logits), atol=1e-6
+    )
+    Image.fromarray(images[0]).save(tmp_path / "a.png")
+    assert run(f"--model={tmp_path / 'mine.keras'}", tmp_path / "a.png") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_class_capsules_are_found_under_any_name(tmp_path):
+    inputs = keras.Input((8, 8, 4))
+    capsules = layers.CapFC(3, 2, name="mine")(inputs)
+    model = keras.Model(inputs, layers.Lengths()(capsules))
+    model.save(tmp_path / "mine.keras")
+    images = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 4), np.uint8)
+    answer = open_model(tmp_path / "mine.keras")(images)
+    np.testing.assert_allclose(
+        answer.scores, model(images / np.float32(255)), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        np.linalg.norm(answer.capsules, axis=-1), answer.scores, atol=1e-6
+    )
 
 
 def test_labels_that_do_not_fit_are_refused(models, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from encapnet_tf.data import Split, one_view
+from encapnet_tf.layers import Lengths
 from trainers.scoring import stored_batches
 
 
@@ -25,9 +26,8 @@ class CapsuleStatistics(NamedTuple):
 
 def class_capsules(model: keras.Model) -> keras.KerasTensor:
     """Returns the capsules `(B, M, D)` whose lengths are the class scores."""
-    output = model.get_layer("class_capsules").output
-    # EM routing gives activations beside the capsules.
-    return output[0] if isinstance(output, (tuple, list)) else output
+    (lengths,) = (one for one in model.layers if isinstance(one, Lengths))
+    return lengths.input
 
 
 def capsule_statistics(

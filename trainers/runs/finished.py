@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 import encapnet_tf
+from encapnet_tf.layers import Lengths
 from trainers.recipe import Recipe, make_recipe, read_recipe
 from trainers.runs.folder import (
     RunFolder,
@@ -42,7 +43,9 @@ class Run:
     @property
     def scores(self) -> str:
         """What the class scores are: "lengths" of capsules, or "logits"."""
-        return self.recipe.network().scores
+        layers = self.model.layers
+        has_lengths = any(isinstance(layer, Lengths) for layer in layers)
+        return "lengths" if has_lengths else "logits"
 
     @property
     def name(self) -> str:
