@@ -32,28 +32,28 @@ def load(
     Raises:
         ValueError: The data are not as expected, or not to be had.
     """
-    image_size = height_and_width(image_size)
+    size = height_and_width(image_size)
     kind, colon, path = dataset.partition(":")
     if colon and kind in ("npz", "folder") and path:
         own = npz.load_npz if kind == "npz" else image_folder.load_folder
-        return own(path, image_size=image_size)
+        return own(path, size)
     if dataset == "house_numbers":
-        return _house_numbers(data_dir, image_size)
+        return _house_numbers(data_dir, size)
     if dataset in SOURCES:
-        return named.load_named(dataset, data_dir, image_size=image_size)
+        return named.load_named(dataset, data_dir, size)
     raise ValueError(
         f"`dataset` must be one of {', '.join(DATASETS)}. "
         f"Received: dataset={dataset!r}."
     )
 
 
-def _house_numbers(cache_dir, image_size):
+def _house_numbers(cache_dir, size):
     arrays = load_house_numbers(cache_dir)
     splits = []
     for part in ("train", "test"):
         images = arrays[f"x_{part}"]
-        if image_size is not None:
-            images = fit_array(images, image_size)
+        if size is not None:
+            images = fit_array(images, size)
         splits.append(ArraySplit(images, arrays[f"y_{part}"]))
     names = tuple("0123456789")
     shape = splits[0].image_shape

@@ -107,11 +107,8 @@ def factored_em_routing(
     Returns:
         An `EMRouting`.
     """
-    check_positive(num_iterations=num_iterations)
     lower = at_least_float32(lower)
-    activations, beta_v, beta_a = (
-        tf.cast(value, lower.dtype) for value in (activations, beta_v, beta_a)
-    )
+    activations = tf.cast(activations, lower.dtype)
     gains = tf.reshape(activations, (-1, *lower.shape[1:3], 1))
     centres = origin_of(lower, gains, axis=2)
     lower -= centres

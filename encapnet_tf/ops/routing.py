@@ -99,11 +99,8 @@ def em_routing(
     Returns:
         An `EMRouting`.
     """
-    check_positive(num_iterations=num_iterations)
     votes = at_least_float32(votes)
-    activations, beta_v, beta_a = (
-        tf.cast(value, votes.dtype) for value in (activations, beta_v, beta_a)
-    )
+    activations = tf.cast(activations, votes.dtype)
     num_higher = tf.cast(tf.shape(votes)[2], votes.dtype)
     assignments = tf.fill(tf.shape(votes)[:3], 1 / num_higher)
 
@@ -135,6 +132,9 @@ def em_rounds(
         beta_a: See `em_routing`.
         num_iterations: See `em_routing`.
     """
+    check_positive(num_iterations=num_iterations)
+    beta_v = tf.cast(beta_v, assignments.dtype)
+    beta_a = tf.cast(beta_a, assignments.dtype)
     for iteration in range(num_iterations):
         means, variances, masses = fit(assignments)
         if iteration == 0:

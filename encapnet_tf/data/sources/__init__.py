@@ -1,4 +1,5 @@
-"""Where data sets are found: an .npz file, folders of images, or by name.
+"""Where data sets are found: `npz` files, folders of images, or by name.
 
 `catalogue` lists the names; `named` finds their files, or has tfds fetch them.
+`own` makes a data set of the parts that a file or a folder has.
 """

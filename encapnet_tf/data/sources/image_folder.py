@@ -10,11 +10,10 @@ from PIL import Image
 
 from encapnet_tf.data.dataset import Dataset
 from encapnet_tf.data.images import pillow
-from encapnet_tf.data.images.sizes import ImageSize, fitting, height_and_width
-from encapnet_tf.data.sources.npz import divide_off_test
+from encapnet_tf.data.sources.own import own_dataset
 from encapnet_tf.data.splits import ArraySplit, IndexedSplit, Split
 
-DEFAULT_SIZE = 32
+DEFAULT_SIZE = (32, 32)
 _MEMORY_LIMIT = 4 * 2**30  # bytes of pixels; larger folders are read as needed
 _LAYOUT = (
     "Expected is a folder with one sub-folder of images per class, or train/ "
@@ -23,7 +22,7 @@ _LAYOUT = (
 _SHOWN = 5
 
 
-def load_folder(path: str, *, image_size: ImageSize | None = None) -> Dataset:
+def load_folder(path: str, size: tuple[int, int] | None = None) -> Dataset:
     """Loads a folder of images.
 
     Every image becomes RGB and is fitted: resized until it just covers the
@@ -35,12 +34,12 @@ def load_folder(path: str, *, image_size: ImageSize | None = None) -> Dataset:
     Args:
         path: Folder with one sub-folder per class, or with `train`, `test`
             and `val` above them.
-        image_size: What the images are fitted to, default 32x32.
+        size: Height and width to fit the images to; default: 32x32.
 
     Returns:
         The data set; in memory up to 4 GB of pixels, else read as needed.
     """
-    size = height_and_width(image_size or DEFAULT_SIZE)
+    size = size or DEFAULT_SIZE
     root = pathlib.Path(path).expanduser()
     parts = _part_folders(root)
     names = _class_names(parts["train"])
@@ -51,18 +50,7 @@ def load_folder(path: str, *, image_size: ImageSize | None = None) -> Dataset:
         if part != "train":
             _check_no_other_classes(folder, names)
         splits[part] = _split(root, folder, names, size, originals)
-    train, test = splits["train"], splits.get("test")
-    if test is None:
-        train, test = divide_off_test(train)
-    return Dataset(
-        f"folder:{path}",
-        train,
-        test,
-        names,
-        (*size, 3),
-        validation=splits.get("val"),
-        fitting=fitting(originals, size),
-    )
+    return own_dataset(f"folder:{path}", splits, names, (*size, 3), originals)
 
 
 def _part_folders(root):

@@ -5,7 +5,6 @@ import os
 import pathlib
 
 from encapnet_tf.data.dataset import Dataset
-from encapnet_tf.data.images.sizes import ImageSize, height_and_width
 from encapnet_tf.data.sources import network, tfds_source
 from encapnet_tf.data.sources.catalogue import SOURCES
 from encapnet_tf.data.sources.npz import load_npz
@@ -18,8 +17,7 @@ class DataUnavailable(ValueError):
 def load_named(
     name: str,
     data_dir: str | None = None,
-    *,
-    image_size: ImageSize | None = None,
+    size: tuple[int, int] | None = None,
 ) -> Dataset:
     """Loads a data set from an .npz file, a prepared tfds folder or the net.
 
@@ -28,25 +26,22 @@ def load_named(
         data_dir: Folder with `NAME.npz`, or the one tfds stores into.
             Default: the environment variable `TFDS_DATA_DIR`, else
             `~/tensorflow_datasets`.
-        image_size: What the images are fitted to; default: as they are, and
-            128 for streamed data.
+        size: Height and width to fit the images to; default: as they are,
+            and 128x128 for streamed data.
 
     Raises:
         DataUnavailable: Nothing there and no download possible.
     """
     source = SOURCES[name]
-    image_size = height_and_width(image_size)
     folder = _data_folder(data_dir)
     file = folder / f"{name}.npz"
     if file.is_file():
-        dataset = load_npz(
-            str(file), image_size=image_size, num_classes=source.num_classes
-        )
+        dataset = load_npz(str(file), size, source.num_classes)
         names = source.class_names or dataset.class_names
         return dataclasses.replace(
             dataset, name=name, class_names=names, flip=source.flip
         )
-    return _from_tfds(name, _builder(name, folder), image_size)
+    return _from_tfds(name, _builder(name, folder), size)
 
 
 def _data_folder(data_dir):
@@ -89,16 +84,16 @@ def _ways_out(name, folder, failure=None):
     )
 
 
-def _from_tfds(name, builder, image_size):
+def _from_tfds(name, builder, size):
     source = SOURCES[name]
     names = source.class_names or tuple(builder.info.features["label"].names)
     if source.stream_size is not None:
-        size = image_size or height_and_width(source.stream_size)
+        size = size or (source.stream_size, source.stream_size)
         train = tfds_source.StreamSplit(builder, "train")
         test = tfds_source.StreamSplit(builder, source.test_part)
         shape = (*size, 3)
     else:
-        train = tfds_source.array_split(builder, "train", image_size)
-        test = tfds_source.array_split(builder, source.test_part, image_size)
+        train = tfds_source.array_split(builder, "train", size)
+        test = tfds_source.array_split(builder, source.test_part, size)
         shape = train.image_shape
     return Dataset(name, train, test, names, shape, source.flip)

@@ -7,11 +7,10 @@ import numpy as np
 
 from encapnet_tf.data.dataset import Dataset
 from encapnet_tf.data.images import pillow
-from encapnet_tf.data.images.sizes import ImageSize, fitting, height_and_width
 from encapnet_tf.data.sources.labels import number_classes
+from encapnet_tf.data.sources.own import own_dataset
 from encapnet_tf.data.splits import ArraySplit
 
-TEST_FRACTION = 0.15  # split off where the data bring no test part
 _MAKE_ONE = (
     "Make one with np.savez(path, x_train=..., y_train=..., x_test=..., "
     "y_test=...)."
@@ -20,8 +19,7 @@ _MAKE_ONE = (
 
 def load_npz(
     path: str,
-    *,
-    image_size: ImageSize | None = None,
+    size: tuple[int, int] | None = None,
     num_classes: int | None = None,
 ) -> Dataset:
     """Loads images and labels from one file.
@@ -33,7 +31,7 @@ def load_npz(
             `y_val`, `x_test` and `y_test` (without these a stratified 15% of
             the training part becomes the test part, always the same) and
             optionally `class_names`.
-        image_size: What the images are fitted to; default: as they are.
+        size: Height and width to fit the images to; default: as they are.
         num_classes: How many classes there are, if known beforehand.
 
     Returns:
@@ -49,36 +47,13 @@ def load_npz(
         path, labels, tuple(_text(name) for name in given), num_classes
     )
     original = images["train"].shape[1:3]
-    size = height_and_width(image_size) or original
+    size = size or original
     splits = {
         part: ArraySplit(pillow.fit_array(images[part], size), own)
         for part, own in labels.items()
     }
-    train, test = splits["train"], splits.get("test")
-    if test is None:
-        train, test = divide_off_test(train)
-    return Dataset(
-        f"npz:{path}",
-        train,
-        test,
-        names,
-        splits["train"].image_shape,
-        validation=splits.get("val"),
-        fitting=fitting([original], size),
-    )
-
-
-def divide_off_test(train):
-    """Splits a fixed 15% off, for data without a test part."""
-    count = max(1, round(TEST_FRACTION * train.num_examples))
-    train, test = train.divide(count)
-    if test.num_examples == 0:
-        raise ValueError(
-            "Data without a test part need at least two images in a class, to "
-            f"split one off. Received: {train.num_examples} images, one of "
-            "each class. Add images, or a test part."
-        )
-    return train, test
+    shape = splits["train"].image_shape
+    return own_dataset(f"npz:{path}", splits, names, shape, [original])
 
 
 def _read(path):

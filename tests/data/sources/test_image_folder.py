@@ -39,7 +39,7 @@ def test_classes_come_from_sub_folders(make):
 def test_train_and_test_folders_are_used(make):
     make(under="train")
     root = make(under="test", count=2)
-    dataset = image_folder.load_folder(str(root), image_size=16)
+    dataset = image_folder.load_folder(str(root), size=(16, 16))
     assert dataset.train.num_examples == 12
     assert dataset.test.num_examples == 4
     assert dataset.image_shape == (16, 16, 3)
@@ -155,7 +155,7 @@ def test_fitting_is_told_with_the_sizes_that_came(make):
 @pytest.mark.parametrize("limit", [0, 2**30])
 def test_height_and_width_may_differ(make, monkeypatch, limit):
     monkeypatch.setattr(image_folder, "_MEMORY_LIMIT", limit)
-    dataset = image_folder.load_folder(str(make()), image_size="24x16")
+    dataset = image_folder.load_folder(str(make()), size=(24, 16))
     assert dataset.image_shape == (24, 16, 3)
     image, _ = next(iter(dataset.train.examples((24, 16))))
     assert image.shape == (24, 16, 3)

@@ -113,7 +113,7 @@ def test_a_validation_part_is_what_is_validated_on(save):
 
 def test_fitting_is_told_only_where_images_change(save):
     assert npz.load_npz(save()).fitting == ""
-    dataset = npz.load_npz(save(), image_size="6x5")
+    dataset = npz.load_npz(save(), size=(6, 5))
     assert dataset.image_shape == (6, 5, 3)
     assert "of 8x8 (height x width) pixels are fitted to 6x5" in dataset.fitting
 
@@ -130,7 +130,7 @@ def test_without_a_test_part_a_fixed_stratified_share_is_split_off(save):
 
 
 def test_image_size_fits_every_image(save):
-    dataset = npz.load_npz(save(), image_size=5)
+    dataset = npz.load_npz(save(), size=(5, 5))
     assert dataset.image_shape == (5, 5, 3)
     assert next(iter(dataset.test.examples((5, 5))))[0].shape == (5, 5, 3)
 
