@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,12 @@ def write_json(path: pathlib.Path, content: Any) -> None:
     """Writes JSON, whole or not at all."""
     with written_atomically(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def new_folder(*names: str) -> pathlib.Path:
+    """Names a folder in runs/ after the time and what it is for."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return pathlib.Path("runs", "-".join((stamp, *names)))
 
 
 def check_writable(folder: pathlib.Path) -> None:

@@ -5,14 +5,12 @@ two cores. The same command on the same --run_dir goes on where it stopped.
 """
 
 import json
-import pathlib
-import time
 
 from absl import flags
 
 from trainers import cli
 from trainers.choices import STRATEGIES
-from trainers.files import check_writable
+from trainers.files import check_writable, new_folder
 from trainers.recipe import Recipe, differences, read_recipe
 from trainers.runs.folder import (
     RunFolder,
@@ -48,7 +46,7 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Trains, tests once, and says what was written where."""
     cli.take_no_arguments(arguments)
     recipe = cli.recipe_from_flags(values)
-    folder = RunFolder(values.run_dir or _new_run_dir(recipe))
+    folder = RunFolder(values.run_dir or new_folder(recipe.label))
     _refuse_other_recipe(folder, recipe)
     if folder.summary.exists():
         print(f"This run is finished: {folder.path}")
@@ -69,12 +67,6 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
         checkpoint_seconds=values.checkpoint_seconds,
         is_new=values.run_dir is None,
     )
-
-
-def _new_run_dir(recipe: Recipe) -> pathlib.Path:
-    data = recipe.dataset.partition(":")[0]
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    return pathlib.Path("runs") / f"{stamp}-{recipe.variant}-{data}"
 
 
 def _refuse_other_recipe(folder: RunFolder, recipe: Recipe) -> None:

@@ -174,6 +174,11 @@ class Recipe:
         check_choice("dtype_policy", self.dtype_policy, POLICIES)
         self.network()
 
+    @property
+    def label(self) -> str:
+        """What its folders are named after: the network and the data."""
+        return f"{self.variant}-{self.dataset.partition(':')[0]}"
+
     def network(self, **more: Any) -> NetworkConfig:
         """Returns the config of the network that this recipe trains."""
         overrides = dict(self.override) | more

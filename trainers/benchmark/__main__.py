@@ -6,7 +6,6 @@ a stored one and ends with exit code 1 where something became slower.
 """
 
 import pathlib
-import time
 from collections.abc import Callable
 
 from absl import flags
@@ -14,7 +13,7 @@ from absl import flags
 from trainers import cli
 from trainers.benchmark.results import read_results
 from trainers.benchmark.settings import PARTS, VARIANTS, Settings
-from trainers.files import check_writable
+from trainers.files import check_writable, new_folder
 from trainers.tensorflow_start import start_tensorflow
 
 
@@ -64,17 +63,13 @@ def main(
         values.variants, values.batch, values.seconds, values.parts
     )
     base = values.compare and read_results(values.compare)
-    folder = pathlib.Path(values.out or _new_folder())
+    folder = pathlib.Path(values.out or new_folder("benchmark"))
     check_writable(folder)
     # The processes that measure need the GPUs.
     start_tensorflow(gpus=False)
     from trainers.benchmark.measuring import measure_and_report
 
     return measure_and_report(settings, folder, base, ask)
-
-
-def _new_folder():
-    return pathlib.Path("runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-benchmark"
 
 
 if __name__ == "__main__":

@@ -7,13 +7,12 @@ never read. The same command on the same --tune_dir goes on where it stopped.
 """
 
 import pathlib
-import time
 
 from absl import flags
 
 from trainers import cli, stopping
 from trainers.choices import TUNERS
-from trainers.files import check_writable
+from trainers.files import check_writable, new_folder
 from trainers.runs.folder import model_to_start_from
 from trainers.tensorflow_start import start_tensorflow
 from trainers.tune import space
@@ -74,19 +73,13 @@ def _search_from_flags(values) -> Search:
     axes = space.parse_axes(values.search)
     space.defaults(axes, recipe)
     return Search(
-        pathlib.Path(values.tune_dir or _new_tune_dir(recipe)),
+        pathlib.Path(values.tune_dir or new_folder("tune", recipe.label)),
         recipe,
         axes,
         values.tuner,
         values.max_trials,
         values.executions_per_trial,
     )
-
-
-def _new_tune_dir(recipe):
-    data = recipe.dataset.partition(":")[0]
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    return pathlib.Path("runs") / f"{stamp}-tune-{recipe.variant}-{data}"
 
 
 if __name__ == "__main__":
