@@ -39,7 +39,7 @@ BATCHES = (1, 64)
 
 
 def untrained(variant, folder):
-    """Returns a run of a network as it is born, and what is served of it."""
+    """Returns a run of an untrained network, and what is exported of it."""
     recipe = make_recipe({"variant": variant})
     model = recipe.build(len(NAMES), SHAPE)
     run = Run(RunFolder(folder), recipe, model, {"class_names": list(NAMES)})

@@ -19,7 +19,7 @@ from export.version.folders import write_version
 
 
 def export_untrained(variant: str, folder: pathlib.Path) -> pathlib.Path:
-    """Writes the next version of a variant as it is born."""
+    """Writes the next version of an untrained variant."""
     _, servable = untrained(variant, folder)
     return write_version(folder, lambda path: servable.save(str(path)))
 

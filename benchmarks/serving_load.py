@@ -1,4 +1,4 @@
-"""Lets 32 clients of every kind at a server, and checks every answer.
+"""Sets 32 clients of every kind on a server, and checks every answer.
 
 Good requests (rows, columns, PNGs, several at once), slow ones, malformed and
 oversized ones, connections that are dropped or stall. Checked: the server

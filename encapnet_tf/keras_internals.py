@@ -1,4 +1,4 @@
-"""What the library borrows from the inside of Keras, all of it.
+"""All that the library borrows from the inside of Keras.
 
 An upgrade that takes it away fails `tests/test_internals.py` first.
 """

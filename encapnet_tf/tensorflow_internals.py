@@ -1,4 +1,4 @@
-"""What the library borrows from the inside of TensorFlow, all of it.
+"""All that the library borrows from the inside of TensorFlow.
 
 An upgrade that takes it away fails `tests/test_internals.py` first.
 """

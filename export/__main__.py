@@ -45,7 +45,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         **kwargs,
     )
     flags.DEFINE_string(
-        "license", None, "The model's licence, for its card, such as MIT.",
+        "license", None, "The model's licence, such as MIT, for its card.",
         **kwargs,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What flags of the exporter may say; starts nothing slow."""
+"""The allowed values of the exporter's flags; starts nothing slow."""
 
 FORMATS = ("saved_model", "tflite")
 QUANTIZATIONS = ("none", "float16", "int8")

@@ -1,4 +1,4 @@
-"""One way to ask a model, whatever it was written as.
+"""One way to ask a model, whatever its format.
 
 A Keras model, a SavedModel and a LiteRT file answer alike.
 """

@@ -1,4 +1,4 @@
-"""What a person sees while an export goes on."""
+"""The progress of an export, as a terminal shows it."""
 
 import contextlib
 import sys
@@ -36,7 +36,7 @@ class StageProgress:
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
-        """Keeps the line alive, and clears it in the end."""
+        """Keeps the line up to date, and clears it at the end."""
         if not self._stream.isatty():
             yield
             return
@@ -64,7 +64,7 @@ class StageProgress:
             self._draw()
 
     def seconds_left(self) -> float:
-        """Returns how long it will most likely take yet."""
+        """Returns how much longer it will most likely take."""
         now = self._clock()
         expected = sum(self._stages[stage] for stage in self._done)
         taken = self._stage_began - self._began

@@ -1,4 +1,4 @@
-"""What whoever trains should know of the data before the first step."""
+"""What a user should know about the data before the first step."""
 
 import numpy as np
 

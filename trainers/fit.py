@@ -33,7 +33,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "of this machine, or the workers in TF_CONFIG.", **kwargs,
     )  # fmt: skip
     flags.DEFINE_integer(
-        "logical_cpus", 1, "Split the CPU into so many devices, to try "
+        "logical_cpus", 1, "Split the CPU into this many devices, to try "
         "several.", lower_bound=1, **kwargs,
     )  # fmt: skip
     flags.DEFINE_float(

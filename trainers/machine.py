@@ -15,7 +15,7 @@ def processor() -> str:
 
 
 def bfloat16_is_slow() -> bool:
-    """Whether all there is is a CPU that is known not to multiply bfloat16."""
+    """Whether there is only a CPU, known not to multiply bfloat16."""
     flags = _cpu_info("flags")
     return (
         bool(flags)

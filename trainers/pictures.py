@@ -80,7 +80,7 @@ def readable(text: str) -> str:
 
 @functools.cache
 def _characters(name):
-    """Returns what a font can draw: nothing, if it is broken or of bitmaps."""
+    """Returns what a font can draw; nothing if it is broken or of bitmaps."""
     try:
         path = font_manager.findfont(name, fallback_to_default=False)
         font = font_manager.get_font(path)

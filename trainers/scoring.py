@@ -46,7 +46,7 @@ class ClassErrors(NamedTuple):
 
 
 def limited(split: Split, limit: int | None, seed: int) -> Split:
-    """Returns a split with so many examples at the most; None: all."""
+    """Returns at most `limit` examples of a split; None: all of them."""
     if limit is None or limit >= split.num_examples:
         return split
     return split.take(limit, seed)

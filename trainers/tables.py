@@ -1,4 +1,4 @@
-"""Tables for the eye and for other programs."""
+"""Tables for people and for other programs."""
 
 import csv
 import pathlib
@@ -93,7 +93,7 @@ def error_sentence(summary: dict[str, Any]) -> str:
 
 
 def class_table(classes: list["ClassErrors"]) -> str:
-    """Sets out how the classes fare, or the worst of very many."""
+    """Tabulates the errors of the classes, or of the worst of very many."""
     title, shown = "", classes
     if len(classes) > _CLASSES:
         title = f"The worst {_CLASSES} of {len(classes)} classes:\n"

@@ -1,4 +1,4 @@
-"""f of feedback agreement: what of the maps is compared."""
+"""f of feedback agreement: from maps to the vectors that are compared."""
 
 import keras
 import tensorflow as tf
@@ -51,7 +51,7 @@ class Extractor(keras.layers.Layer):
 
 
 def check_entries(count, lower_shape):
-    """Refuses maps of which too little is left to compare."""
+    """Refuses maps that are too small to be compared."""
     if count < 2:
         raise ValueError(
             "The maps are too small for feedback agreement: one entry per "

@@ -25,6 +25,6 @@ class Lengths(keras.layers.Layer):
         return ops.length(ops.at_least_float32(inputs))
 
     def compute_output_spec(self, inputs):
-        """Scores leave the mixed-precision policy behind."""
+        """Scores are float32 under mixed precision, too."""
         dtype = "float64" if inputs.dtype == "float64" else "float32"
         return keras.KerasTensor(inputs.shape[:-1], dtype)

@@ -106,7 +106,7 @@ def sinkhorn_divergence_with_error(
 
 
 def _inner_with_constant(plan: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
-    """`inner`, of whose two matrices the tape keeps the plan alone."""
+    """`inner`, for which the tape keeps the plan but not the costs."""
 
     @tf.custom_gradient
     def forward(costs):

@@ -1,4 +1,4 @@
-"""Votes by what routing takes of them: sums, squares and agreements.
+"""What routing needs of votes: sums, squares and agreements.
 
 A vote is linear in its lower capsule, so all of these are linear in features
 of the lower capsules, and the votes (B, N, M, E) are never made.
@@ -69,10 +69,10 @@ class VoteSums:
 
 
 class VoteGaussians:
-    """What EM takes of votes, from and to the features (1, δ, φ(δ)).
+    """What EM needs of votes, from and to the features (1, δ, φ(δ)).
 
     A vote is W_c δ + m, with δ = u − ū_c and m = W_c ū_c + bias. All means are
-    measured from an origin amid an image's votes for a higher capsule. So no
+    measured from an origin among an image's votes for a higher capsule. So no
     small number comes out as a difference of large ones: that counts where
     clusters are narrow and far from zero. Inside, M goes first and B last but
     one, for products with W.

@@ -1,4 +1,4 @@
-"""Which form a computation takes: all of these choices, and no other file's.
+"""Which form a computation takes: all such choices are made here.
 
 An operation has a textbook form and others that give the same numbers sooner
 on a CPU. Which is taken depends on the device on which the operation stands,
@@ -24,7 +24,7 @@ _NATIVE_WIDTH = 8
 _SPLIT_WIDTH = 32
 # A kernel is normalised instead of the maps if that pays in batches of four.
 _WORTHWHILE_BATCH = 4
-# Up to so many coefficients of an image (1 MiB of float32) a batch is routed
+# Up to this many coefficients of an image (1 MiB of float32) a batch is routed
 # at once: a turn of the loop over images costs about 0.2 ms.
 _LARGEST_AT_ONCE = 2**18
 # With |Q| / epsilon <= 60 every scaling lies within exp(60) times the batch
@@ -57,7 +57,7 @@ def plain_forms() -> Iterator[None]:
 
 
 def on_tuned_cpu() -> bool:
-    """Whether what is made now runs on a CPU, by operations as they are."""
+    """Whether operations made now run on a CPU, uncompiled."""
     return not (_plain.get() or _device_type() != "CPU" or under_xla())
 
 
@@ -249,5 +249,5 @@ def is_safe_to_scale(costs: tf.Tensor, epsilon: float) -> tf.Tensor:
 
 
 def unrolls(num_turns: int) -> bool:
-    """Whether so many turns are written out rather than looped over."""
+    """Whether this many turns are written out rather than looped over."""
     return num_turns <= _MAX_UNROLLED

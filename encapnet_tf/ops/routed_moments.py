@@ -130,7 +130,7 @@ def _gradients(images, pull_back, inputs, logits):
 
 
 def _at_once(function, tensors, num_outputs, totals=()):
-    """As `_one_by_one`, the whole batch in one go."""
+    """Like `_one_by_one`, for the whole batch at once."""
     outputs = function(*tensors)
     added = outputs[num_outputs:][: len(totals)]
     return *outputs[:num_outputs], *(tf.reduce_sum(o, axis=0) for o in added)

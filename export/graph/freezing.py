@@ -135,7 +135,7 @@ class _Graph:
         )
 
     def _absorb(self, tensor, scale):
-        """Scales what is behind a tensor; returns it, and its bias apart."""
+        """Scales what feeds a tensor; returns it and, apart, its bias."""
         node = self._nodes[_node(tensor)]
         if node.op == "Conv2D":
             kernel = self._value(node.input[1]) * scale
@@ -155,7 +155,7 @@ class _Graph:
         return node.name, bias
 
     def name_biases(self) -> None:
-        """Says BiasAdd after convolutions: TensorFlow fuses only that."""
+        """Adds biases to convolutions by BiasAdd, which TensorFlow fuses."""
         for node in self._nodes.values():
             if node.op == "AddV2" and self._is_bias(node.input[1]):
                 source = self._nodes[_node(node.input[0])]

@@ -1,4 +1,4 @@
-"""The images that a person names: files, and folders of them."""
+"""The images that a user names: files, and folders of them."""
 
 import pathlib
 import sys
@@ -37,7 +37,7 @@ def find_images(names: list[str]) -> tuple[list[pathlib.Path], int]:
 def image_batches(
     paths: list[pathlib.Path], shape: tuple[int, int, int]
 ) -> Iterator[tuple[list[str], np.ndarray]]:
-    """Yields names and images; says which files are none.
+    """Yields names and images; reports files that are not images.
 
     Args:
         paths: The files.

@@ -22,7 +22,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this program."""
     kwargs = {"flag_values": values}
     flags.DEFINE_string(
-        "model", None, "The folder `python -m export` wrote.", **kwargs
+        "model", None, "The folder that `python -m export` wrote.", **kwargs
     )
     flags.DEFINE_string(
         "name",
@@ -31,7 +31,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         **kwargs,
     )
     flags.DEFINE_string(
-        "host", "127.0.0.1", "Address; 0.0.0.0 for all.", **kwargs
+        "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all.", **kwargs
     )
     flags.DEFINE_integer(
         "port", 8501, "Port; 0 takes a free one.", 0, 65535, **kwargs
@@ -39,7 +39,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_integer(
         "max_batch",
         _DEFAULT.max_batch,
-        "Images computed together.",
+        "Most images computed together.",
         1,
         1024,
         **kwargs,
@@ -47,7 +47,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_float(
         "batch_timeout_ms",
         _DEFAULT.batch_timeout_ms,
-        "How long a batch waits for more images.",
+        "How long a batch waits for more images, in milliseconds.",
         0,
         10_000,
         **kwargs,
@@ -55,28 +55,28 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_integer(
         "max_images",
         _DEFAULT.max_images,
-        "Images in one request.",
+        "Most images in one request.",
         1,
         **kwargs,
     )
     flags.DEFINE_float(
         "max_megabytes",
         _DEFAULT.max_megabytes,
-        "Body of one request.",
+        "Largest body of a request, in MB.",
         0,
         **kwargs,
     )
     flags.DEFINE_float(
         "max_megapixels",
         _DEFAULT.max_megapixels,
-        "Encoded images of one request, all together.",
+        "Most megapixels in one request, all images together.",
         0,
         **kwargs,
     )
     flags.DEFINE_integer(
         "max_queue",
         _DEFAULT.max_queue,
-        "Requests under way; more are answered with 429.",
+        "Most requests under way; more are answered with 429.",
         1,
         4096,
         **kwargs,
@@ -84,7 +84,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_float(
         "timeout_s",
         _DEFAULT.timeout_s,
-        "Seconds for headers, for a body, for an answer and for its reading.",
+        "Seconds allowed for headers, a body, an answer, and for reading it.",
         0.1,
         **kwargs,
     )

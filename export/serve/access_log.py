@@ -46,7 +46,7 @@ def log_to_stderr() -> None:
 
 
 class AccessLog:
-    """Logs and counts every request; answers for what nobody foresaw.
+    """Logs and counts every request; answers unexpected errors.
 
     Args:
         app: The ASGI application within.

@@ -1,4 +1,4 @@
-"""What the server takes on, and how it says no to the rest."""
+"""What the server accepts, and how it refuses the rest."""
 
 import dataclasses
 

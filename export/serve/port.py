@@ -1,4 +1,4 @@
-"""Taking a port, before a model is loaded, so that a no comes early."""
+"""Takes a port before a model is loaded: one in use is refused at once."""
 
 import socket
 

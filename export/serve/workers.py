@@ -17,7 +17,7 @@ from export.serve.rest.protocol import read_request, write_answer
 
 
 class Workers:
-    """Answer requests for predictions in threads.
+    """Threads that answer requests for predictions.
 
     A request waits in a thread of its own while TensorFlow collects a batch,
     so there are as many threads as requests may be under way. What needs much

@@ -22,7 +22,7 @@ class Export(NamedTuple):
         folder: The new version.
         written: The formats in it.
         refused: Formats that were not written, with the reason.
-        absence: Why the data could not be had, "" if they could.
+        absence: Why the data could not be read, "" if they could.
     """
 
     folder: pathlib.Path

@@ -126,7 +126,7 @@ def _formats(formats, samples):
     lines = [heads, ["---"] * len(heads)]
     lines += [[f"`{row[0]}`", *row[1:]] for row in rows]
     if samples.labels is None:
-        source = f"{NUM_IMAGES} images of noise (the data could not be had)"
+        source = f"{NUM_IMAGES} images of noise (the data could not be read)"
     else:
         source = (
             f"{min(NUM_IMAGES, len(samples.images))} test images; error: one "

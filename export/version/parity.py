@@ -1,4 +1,4 @@
-"""Whether what was written answers as the network it came from."""
+"""Whether a written model answers as the network it came from."""
 
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ class Parity(NamedTuple):
 
     @property
     def objection(self) -> str:
-        """Why the format may not be handed over, if it may not."""
+        """Why the format is refused, if it is."""
         return (
             f"{self.name} needs {self.demand}. Received: a difference of "
             f"{self.difference:.1e}, the same class on {self.agreement:.1%}."
@@ -61,7 +61,7 @@ def check_parity(
         quantization: "none", "float16" or "int8".
         model: The written model.
         images: uint8 `(N, H, W, C)`; the first NUM_IMAGES decide.
-        labels: `(N,)`, or None where nobody knows them.
+        labels: `(N,)`, or None where they are not known.
         expected: The Keras model's scores `(N, M)`.
         tolerance: Largest difference of a score without quantization.
 

@@ -15,6 +15,6 @@ def report(export: Export) -> str:
     ]
     if export.absence:
         lines.insert(
-            0, f"Checked on noise, for want of the data: {export.absence}"
+            0, f"Checked on noise; the data cannot be read: {export.absence}"
         )
     return "\n".join(lines)

@@ -28,12 +28,12 @@ class Samples(NamedTuple):
     """Images as the network takes them, uint8 `(N, H, W, C)`.
 
     Attributes:
-        images: Test images, or noise where the data cannot be had.
+        images: Test images, or noise where the data cannot be read.
         labels: Their labels, None for noise.
-        calibration: Training images, None where the data cannot be had.
-        absence: Why the data cannot be had, "" if they can.
+        calibration: Training images, None where the data cannot be read.
+        absence: Why the data cannot be read, "" if they can.
         trained_on: Per class, how many images the run was trained on; None
-            where nobody has counted them.
+            where they have not been counted.
     """
 
     images: np.ndarray

@@ -1,4 +1,4 @@
-"""Measures how fast things are: `python -m trainers.benchmark --help`.
+"""Measures speed and memory: `python -m trainers.benchmark --help`.
 
 Everything is timed in turn with a matrix product, each network in a process of
 its own; medians count, quartiles are the spread. --compare sets the run beside
@@ -21,8 +21,9 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags."""
     kwargs = {"flag_values": values}
     flags.DEFINE_list(
-        "variants", list(VARIANTS), "The networks of that part.", **kwargs
-    )
+        "variants", list(VARIANTS), "The networks of the part `variants`.",
+        **kwargs,
+    )  # fmt: skip
     flags.DEFINE_integer(
         "batch",
         64,
@@ -40,7 +41,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_list(
         "parts",
         list(PARTS),
-        "What to measure; all there is by default.",
+        "What to measure; everything by default.",
         **kwargs,
     )
     flags.DEFINE_string(

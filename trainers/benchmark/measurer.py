@@ -183,7 +183,7 @@ class Measurer:
     """Measures in this process."""
 
     def answer(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Returns what a task gave, or why it came to nothing.
+        """Returns what a task gave, or why it failed.
 
         Args:
             task: The name of its `part`, and the arguments that go there.
@@ -203,7 +203,7 @@ def _recipe(variant, batch, **fields):
 
 
 def _reset_peak_memory():
-    """Lets the peak start from now, where Linux can; returns it."""
+    """Resets the peak memory, where Linux can; returns it."""
     with contextlib.suppress(OSError):
         pathlib.Path("/proc/self/clear_refs").write_text("5")
     return peak_memory()

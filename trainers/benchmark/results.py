@@ -19,7 +19,7 @@ WITH_UNITS, WITHOUT_UNITS = "train with units", "train without"
 
 
 class Quartiles(NamedTuple):
-    """The middle of many times, and the middle half around it."""
+    """The median of many times, and the middle half around it."""
 
     low: float
     median: float
@@ -35,7 +35,7 @@ class Key(NamedTuple):
     size: int
 
     def __str__(self):
-        """Writes it as one would look for it in the tables."""
+        """Writes it as the tables name it."""
         return f"{self.part}: {self.name}, {self.action}, {self.size}"
 
 

@@ -23,7 +23,7 @@ Task = dict[str, Any]
 
 
 def product_task(settings: Settings) -> Task:
-    """Asks for the best that this machine does."""
+    """Asks for the best rate of this machine."""
     return {
         "part": "products",
         "sides": _PRODUCTS,

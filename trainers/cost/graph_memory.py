@@ -84,7 +84,7 @@ def kept_tensors(
 def peak_bytes(
     ops: list[tf.Operation], apart: Collection = (), parallel_ops: int = 1
 ) -> int:
-    """Returns the largest sum of living buffers while the graph runs.
+    """Returns the largest sum of live buffers while the graph runs.
 
     Operations start in the order in which their inputs are ready, as
     TensorFlow's executor takes them, and last as long as the bytes they touch.
@@ -183,7 +183,7 @@ class _Buffers:
 
 
 def _scratch(op):
-    """What an operation takes for itself: a loop the peak of a turn."""
+    """The scratch memory of an operation; of a loop, the peak of a turn."""
     if not graph_loops.is_loop(op):
         return scratch_bytes(op)
     graph = graph_loops.body(op)

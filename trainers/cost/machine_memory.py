@@ -1,4 +1,4 @@
-"""How much memory this machine has to give, and a process took."""
+"""How much memory this machine can give, and how much a process took."""
 
 import os
 import pathlib
@@ -40,7 +40,7 @@ def available_memory() -> Memory:
 
 
 def peak_memory() -> int:
-    """Returns the bytes of memory that this process has had at most.
+    """Returns the peak memory of this process, in bytes.
 
     Not `ru_maxrss`, where there is something better: a process inherits it
     from the one that started it.

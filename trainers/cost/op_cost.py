@@ -65,7 +65,7 @@ def _einsum_multiply_adds(op):
 
 
 def scratch_bytes(op: tf.Operation) -> int:
-    """Returns what it takes for itself: an einsum's transposed copies."""
+    """Returns the scratch memory it takes: an einsum's transposed copies."""
     if op.type != "Einsum" or len(op.inputs) != 2:
         return 0
     (left, right), result = _einsum_labels(op)

@@ -35,11 +35,11 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         **kwargs,
     )  # fmt: skip
     flags.DEFINE_integer(
-        "limit_test", None, "Use only so many test images; default: all, and "
+        "limit_test", None, "Test on this many images; default: all, and "
         f"{ROBUSTNESS_IMAGES:,} for --robustness.", lower_bound=1, **kwargs,
     )  # fmt: skip
     flags.DEFINE_string(
-        "compare", None, "Another run's folder, measured on the same images.",
+        "compare", None, "Folder of another run to measure on the same images.",
         **kwargs,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Whether a network is as often right as its scores say."""
+"""Whether a network is right as often as its scores say."""
 
 import pathlib
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ class Bin(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """How far scores are from shares of right answers.
+    """How far scores are from the shares of right answers.
 
     Attributes:
         expected_error: Mean distance of the two over the images (the expected
@@ -78,7 +78,7 @@ def measure_calibration(scores: np.ndarray, labels: np.ndarray) -> Calibration:
 def reliability(
     calibration: Calibration, score_name: str, path: pathlib.Path
 ) -> None:
-    """Draws how often the network is right at each score, and how many are.
+    """Draws how often the network is right at each score, and on how many.
 
     Args:
         calibration: What was measured.

@@ -1,4 +1,4 @@
-"""What an image may suffer: being moved, or altered by an adversary.
+"""What may disturb an image: being moved, or altered by an adversary.
 
 Moved: an image is rotated, scaled about its centre or shifted, with bilinear
 interpolation; what comes in from outside repeats the border.
@@ -97,7 +97,7 @@ def scale(images, factor: float):
 
 
 def shift(images, right: float, down: float):
-    """Shifts images by so many pixels."""
+    """Shifts images right and down, by pixels."""
     return _moved(images, ((1, 0), (0, 1)), (right, down))
 
 

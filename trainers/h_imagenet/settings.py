@@ -46,7 +46,7 @@ class HardClasses:
 
     @property
     def source(self) -> str:
-        """Which of three says what is hard; exactly one must."""
+        """Which of three fields says what is hard; exactly one must."""
         names = ("classes", "accuracies", "model")
         sources = [name for name in names if getattr(self, name)]
         if len(sources) != 1:

@@ -102,7 +102,7 @@ class Reproduction:
 
     @property
     def paper_data(self) -> str:
-        """Which of the paper's data sets ours are set beside."""
+        """Which of the paper's data sets ours is compared with."""
         return self._own_data() or self.experiment.data
 
     @property
@@ -187,7 +187,7 @@ class Reproduction:
         return Plan(**json.loads(path.read_text())["plan"])
 
     def save_plan(self, row: Row, seconds_per_step: float, steps: int) -> Plan:
-        """Plans the runs of a row by what a step of it takes."""
+        """Plans the runs of a row by how long a step takes."""
         plan = plan_by_time(
             60 * self.minutes * row.budget,
             seconds_per_step,
@@ -211,7 +211,7 @@ class Reproduction:
         )
 
     def save_settings(self) -> None:
-        """Notes what is asked for."""
+        """Records what is asked for."""
         write_json(self.settings, self._settings())
 
     def refuse_other_settings(self) -> None:

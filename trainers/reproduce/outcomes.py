@@ -1,4 +1,4 @@
-"""What the rows of a reproduction gave, and how sure that is."""
+"""What the rows of a reproduction gave, and how certain that is."""
 
 import statistics
 from dataclasses import dataclass

@@ -48,7 +48,7 @@ def errors(
 
 
 def _scale(axis, outcomes):
-    """From 0 on, or where that would crush the small errors, by decades."""
+    """Starts the axis at 0, or makes it logarithmic for very unlike errors."""
     means = [o.error for o in outcomes if o.error]
     if not means or max(means) < _CRUSHED * min(means):
         axis.set_xlim(left=0)

@@ -55,7 +55,7 @@ def table(reproduction: Reproduction) -> str:
 
 
 def verdict(reproduction: Reproduction) -> str:
-    """Says what the order of the rows tells."""
+    """Says what the order of the rows means."""
     return about_order(reproduction, reproduction.outcomes())
 
 

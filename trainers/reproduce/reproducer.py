@@ -64,7 +64,7 @@ class Reproducer(Trainer):
         return loop
 
     def result(self, loop: Loop) -> dict[str, Any]:
-        """Tests, leaves a finished run, and says what the run was like."""
+        """Tests, leaves a finished run, and returns what it gave."""
         refuse_bad_weights(loop.model)
         draw_curves(loop.state.history, loop.folder.curves)
         # Before the test, which takes its own time and memory.
@@ -86,7 +86,7 @@ class _StoppingClock(StepClock):
     _loop = None
 
     def stop_after(self, seconds: float, loop: Loop) -> None:
-        """Ends the loop when so much time went into steps, and enough did."""
+        """Ends the loop when its steps took that long, after a least number."""
         self._seconds, self._loop = seconds, loop
 
     def on_train_batch_end(self, batch, logs=None):

@@ -11,7 +11,7 @@ from trainers.tables import markdown
 
 # Runs whose steps took so much more or less than planned are pointed out.
 _TOLERANCE = 0.15
-# Above so many waiting processes per core, others were at work as well.
+# Above this many waiting processes per core, others were at work as well.
 _BUSY = 1.5
 _TOO_SMALL = (
     "Only one seed: how much the errors vary from seed to seed is not known, "

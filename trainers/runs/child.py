@@ -33,7 +33,7 @@ def worker_command(worker: str) -> tuple[str, ...]:
 
 
 class Child:
-    """The program's end of the process; another one follows when it dies.
+    """The program's side of the process; if it dies, another is started.
 
     Args:
         command: What to start, see `worker_command`.
@@ -57,7 +57,7 @@ class Child:
             raise ValueError(reply["refusal"])
 
     def run(self, recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
-        """Trains, or takes up what is in the folder; returns the result."""
+        """Trains, or resumes what is in the folder; returns the result."""
         result = read_result(folder)
         if result is not None:
             return result

@@ -111,7 +111,7 @@ class RunFolder:
     def save_checkpoint(
         self, step: int, arrays: dict[str, np.ndarray], state: dict[str, Any]
     ) -> None:
-        """Writes a checkpoint and lets go of the oldest."""
+        """Writes a checkpoint and removes the oldest."""
         text = np.frombuffer(json.dumps(state).encode(), np.uint8)
         path = self.checkpoints / f"step-{step:09d}.npz"
         with (
@@ -153,7 +153,7 @@ class RunFolder:
 
 
 def check_finished(name: str, run_dir: str | os.PathLike) -> RunFolder:
-    """Returns the folder of a finished run, or refuses what is none.
+    """Returns the folder of a finished run, or refuses any other.
 
     Args:
         name: The argument or flag that names it.

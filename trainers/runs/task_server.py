@@ -1,4 +1,4 @@
-"""The end of a `Child` that works: answers tasks until its program is gone.
+"""The working side of a `Child`: answers tasks until its program is gone.
 
 python -m trainers.runs.task_server MODULE:CLASS
 """

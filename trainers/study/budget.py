@@ -24,7 +24,7 @@ class Plan:
 def plan_by_time(
     seconds: float, seconds_per_step: float, steps: int, least_epochs: int = 1
 ) -> Plan:
-    """Plans a run that takes so much time.
+    """Plans a run that takes a given time.
 
     Args:
         seconds: The time there is for training steps.

@@ -6,7 +6,7 @@ import math
 def standard_error(
     error: float, count: int, spread: float | None = None, runs: int = 1
 ) -> float:
-    """How far an error may be off: by the images or the seeds, if that is more.
+    """The standard error, from the images or the seeds, whichever is larger.
 
     Args:
         error: The error, or the mean over several runs.

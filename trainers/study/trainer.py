@@ -99,13 +99,13 @@ def validation_result(loop: Loop) -> dict[str, Any]:
 
 
 def refuse_bad_weights(model: keras.Model) -> None:
-    """Labels alone could make a network of no numbers look good."""
+    """NaN scores all name class 0, which could look good."""
     if not all(np.isfinite(w).all() for w in model.get_weights()):
         raise Diverged("The last step left weights that are no numbers.")
 
 
 def failure(trouble: Exception) -> dict[str, Any]:
-    """Says why a run came to nothing."""
+    """Says why a run failed."""
     if isinstance(trouble, Diverged):
         return {"failed": "diverged", "reason": trouble.finding}
     kind = type(trouble).__name__

@@ -104,7 +104,7 @@ def _text(value):
 
 
 def verdict(outcomes: Sequence[TrialOutcome]) -> str:
-    """Says which trial is best, and whether the noise allows to say so."""
+    """Says which trial is best, and whether the noise allows saying so."""
     best, *others = ranking(outcomes)
     close = [o for o in others if o.error - best.error <= _noise(best, o)]
     found = f"Best is trial {best.trial} with {best.error:.2%}"

@@ -14,7 +14,7 @@ from encapnet_tf.checks import check_choice
 from encapnet_tf.choices import COEFFICIENTS, COSTS
 from trainers.recipe import Recipe
 
-# Four digits: nobody can tell more apart, and files stay readable.
+# More make no difference, and files stay readable.
 _DIGITS = 4
 
 

@@ -124,7 +124,7 @@ class Search:
             path.unlink(missing_ok=True)
 
     def save_settings(self) -> None:
-        """Notes what the search was asked to do."""
+        """Records what the search was asked to do."""
         content = self._settings() | {"recipe": dataclasses.asdict(self.recipe)}
         write_json(self.settings, content)
 

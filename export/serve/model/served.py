@@ -63,7 +63,7 @@ class ServedModel:
             self._broken.add(identity)
 
     def watch(self, seconds: float) -> threading.Thread:
-        """Refreshes every so many seconds, in a thread, until `stop`."""
+        """Refreshes every `seconds`, in a thread, until `stop`."""
 
         def loop():
             while not self._stopped.wait(seconds):

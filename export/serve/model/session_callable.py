@@ -1,4 +1,4 @@
-"""What is borrowed of TensorFlow's sessions: their quick callables."""
+"""What is borrowed from TensorFlow's sessions: their fast callables."""
 
 from collections.abc import Callable, Iterable
 

@@ -35,7 +35,7 @@ def check_headers(
     max_megapixels: float,
     cover: tuple[int, int],
 ) -> None:
-    """Refuses what is no image, and images that unpack to too many pixels.
+    """Refuses what is not an image, and images of too many pixels.
 
     A few kilobytes of PNG can stand for gigabytes of pixels, and so can a
     long thin image once its short side is enlarged. Only headers are read.
@@ -47,7 +47,7 @@ def check_headers(
         cover: Height and width that each is enlarged to cover.
 
     Raises:
-        Refusal: One of them is no image, or they are too large.
+        Refusal: One of them is not an image, or they are too large.
     """
     pixels = 0
     for image in images:

@@ -43,7 +43,7 @@ def read_request(
         The request, of the dtypes and shapes that the signature takes.
 
     Raises:
-        Refusal: The body is none such.
+        Refusal: The body is not such a request.
     """
     document = _parse(body)
     name = document.get("signature_name", DEFAULT_SIGNATURE)
