@@ -9,6 +9,6 @@ import keras
 def sub_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Returns the layers within a layer, to any depth, each once.
 
-    `Model.layers` has no layers of a layer that is no model.
+    `Model.layers` leaves out the layers of a layer that is not a model.
     """
     return layer._flatten_layers(include_self=False)

@@ -85,7 +85,7 @@ class OpenedSavedModel:
     def __init__(self, path: str | os.PathLike):
         path = pathlib.Path(path)
         try:
-            # Held, or its functions would go with it.
+            # Kept, or its functions would be lost with it.
             self._loaded = tf.saved_model.load(str(path))
             self.signature = self._loaded.signatures[SIGNATURE]
         except Exception as problem:
@@ -111,7 +111,7 @@ class OpenedLite:
     def __init__(self, path: str | os.PathLike, num_threads: int | None = None):
         path = pathlib.Path(path)
         try:
-            # Held: the runner does not hold it.
+            # Kept: the runner does not keep it.
             self._interpreter = _interpreter(
                 path.read_bytes(), num_threads or os.cpu_count()
             )
@@ -163,12 +163,12 @@ def _run_of(path):
     except Exception as problem:  # whatever zip, HDF5 or a layer raises
         raise _unreadable(path, problem) from problem
     names = _read_labels(path.parent, model.output_shape[-1])
-    # Nobody knows how it was trained: images are seen whole.
+    # How it was trained is not known: images are seen whole.
     return Run(folder, Recipe(), model, {"class_names": list(names)})
 
 
 def _interpreter(content, num_threads):
-    # It tells about its delegate, once, when it first makes room.
+    # It logs its delegate, once, when it first allocates.
     with silenced_stderr():
         interpreter = Interpreter(
             model_content=content, num_threads=num_threads

@@ -5,7 +5,7 @@ import numpy as np
 from encapnet_tf.data import Dataset
 from trainers.recipe import Recipe
 
-# Ours: from here on a network gains by ignoring the rare classes.
+# Ours: from here on ignoring the rare classes pays for a network.
 UNEVEN = 5
 _SHOWN = 5
 

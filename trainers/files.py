@@ -25,7 +25,7 @@ def written_atomically(path: pathlib.Path) -> Iterator[pathlib.Path]:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as problem:
-        # A full disk does not say of itself what could not be written.
+        # The error of a full disk does not say what could not be written.
         if problem.errno and problem.filename is None:
             raise OSError(problem.errno, problem.strerror, str(path)) from None
         raise

@@ -98,7 +98,7 @@ class _Worker(subprocess.Popen):
     """A worker's process. Only the first one's output is passed on."""
 
     def __init__(self, module, environment, is_first):
-        # A file: nobody empties a pipe while the worker runs.
+        # A file: a pipe would fill up while the worker runs.
         self._said = None if is_first else tempfile.TemporaryFile("w+")  # noqa: SIM115
         super().__init__(
             [sys.executable, "-m", *module],

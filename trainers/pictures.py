@@ -86,7 +86,7 @@ def _characters(name):
         font = font_manager.get_font(path)
     except (OSError, RuntimeError, ValueError):
         return set()
-    # Matplotlib cannot size fonts of bitmaps, such as coloured emoji.
+    # Matplotlib cannot scale bitmap fonts, such as coloured emoji.
     return set(map(chr, font.get_charmap())) if font.scalable else set()
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from encapnet_tf.data import Split, batches, multi_crop, one_view
 
 _BATCH = 256
-# With this many classes the top-5 error says something.
+# With this many classes the top-5 error is worth reporting.
 TOP5_CLASSES = 20
 
 

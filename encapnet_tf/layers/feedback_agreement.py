@@ -154,7 +154,7 @@ class FeedbackAgreement(keras.layers.Layer):
         """The loss that this thread's last training call added.
 
         Keras keeps `losses` for all threads together, and the replicas of a
-        MirroredStrategy are threads: a loop of one's own reads this instead.
+        MirroredStrategy are threads: a custom loop reads this instead.
         """
         return self._recent.loss
 

@@ -89,7 +89,7 @@ def factored_em_routing(
 ) -> EMRouting:
     """Routes the votes u W + bias as `em_routing` does.
 
-    A Gaussian takes of the votes v̂ only weighted sums of (1, v̂, v̂²), and its
+    A Gaussian needs of the votes v̂ only weighted sums of (1, v̂, v̂²), and its
     log density is linear in these three. They in turn are linear in 1, δ and
     the products of two entries of δ = u − ū_c, the features here. In float32 a
     variance is good to some 1e-7 of the mean square distance of its votes from

@@ -40,7 +40,7 @@ _plain = contextvars.ContextVar("plain", default=False)
 def plain_forms() -> Iterator[None]:
     """Inside, every operation takes its textbook form, on any device.
 
-    It counts while a function is traced: one traced before keeps its form.
+    It matters while a function is traced: one traced before keeps its form.
     Threads that are started inside do not inherit it. Grouped convolutions
     are TensorFlow's own, whose gradients need a GPU or oneDNN.
 

@@ -14,7 +14,7 @@ from export.serve.model.served import ServedModel
 from export.serve.page_routes import add_page
 from export.serve.workers import Workers
 
-# Who only asks whether something is there (HEAD) is told as by GET.
+# HEAD is answered as GET is.
 _READ = ("GET", "HEAD")
 
 

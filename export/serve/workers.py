@@ -47,7 +47,7 @@ class Workers:
         """Returns the image that the network is given, for an image file.
 
         Raises:
-            Refusal: It is no such file, or the model takes none.
+            Refusal: It is not an image file, or the model takes none.
         """
         return await self._run(request, version, self._see)
 

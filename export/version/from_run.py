@@ -82,7 +82,7 @@ def export_run(
         try:
             folder = write_version(out, writer.write, writer.write_card)
         except (OSError, tf.errors.OpError) as problem:
-            # The second is what TensorFlow says of a full or closed disk.
+            # The second is what TensorFlow raises on a full or read-only disk.
             reason = getattr(problem, "message", problem)
             raise OSError(f"Cannot write to {out}: {reason}") from problem
     refused += writer.refused

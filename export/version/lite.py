@@ -1,6 +1,6 @@
 """LiteRT files from a SavedModel.
 
-The converter never gives its memory back and writes to stderr as it likes:
+The converter never returns its memory and writes to stderr at will:
 it works in a process of its own.
 """
 
@@ -79,7 +79,7 @@ def _convert(saved_model, quantization, calibration):
             yield {"images": image[None]}
 
     converter.representative_dataset = images
-    # The debugger is the converter's door to a choice of what to quantize.
+    # The debugger is the converter's way to choose what to quantize.
     debugger = tf.lite.experimental.QuantizationDebugger(
         converter=converter,
         debug_dataset=images,

@@ -78,7 +78,7 @@ def check_parity(
         demand = f"the same class on at least {LEAST_AGREEMENT:.0%}"
     else:
         limit = FLOAT16_TOLERANCE if quantization == "float16" else tolerance
-        # A NaN is no parity: it compares false.
+        # A NaN is refused: it compares false.
         passes = difference <= limit
         demand = f"a difference of at most {limit:g} (see --tolerance)"
     error = change = None

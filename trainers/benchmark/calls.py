@@ -19,7 +19,7 @@ from trainers.training import objective
 from trainers.training.devices import set_policy
 from trainers.training.step import TrainStep
 
-# Learning-rate schedules want an end; no measurement gets there.
+# Learning-rate schedules need an end; no measurement gets there.
 _TOTAL_STEPS = 1_000_000
 _LEAST_ROUNDS = 5
 # They are short: one alone says little about a busy machine.
@@ -124,7 +124,7 @@ def convolution(
 ) -> dict[str, Call]:
     """Convolves, and apart from that computes the gradients.
 
-    TensorFlow leaves a forward pass out whose result nothing needs.
+    TensorFlow leaves out a forward pass whose result is not used.
 
     Args:
         layer: The convolution.

@@ -35,7 +35,7 @@ def _network(**fields):
 GROWTHS = {
     "batch": Growth(
         "images in a step",
-        # Large enough for what does not grow to be next to nothing.
+        # Large enough to make what does not grow negligible.
         (128, 256, 512, 1024),
         lambda size: _network(batch_size=size),
     ),
@@ -54,7 +54,7 @@ GROWTHS = {
     ),
     "iterations": Growth(
         "Sinkhorn iterations",
-        # The same: as few as a unit makes cost next to nothing.
+        # The same: as few as a unit makes cost hardly anything.
         (64, 128, 256, 512),
         lambda size: {
             "batch_size": _SOLVER_BATCH,

@@ -54,7 +54,7 @@ def measure_variant(
         multiply_adds: Of one call, by action.
         counted_bytes: The memory of training, as it is counted.
     """
-    # Or what TensorFlow takes to wake up would count.
+    # Otherwise TensorFlow's start would count.
     calls.matrix_product(8)()
     before = _reset_peak_memory()
     network = calls.network(_recipe(variant, batch))

@@ -13,7 +13,7 @@ import tensorflow as tf
 from trainers.cost import graph_loops
 from trainers.cost.op_cost import num_bytes, scratch_bytes
 
-# These give out their input's buffer under another shape or name.
+# These pass their input's buffer on under another shape or name.
 _SAME_BUFFER = {
     "ExpandDims",
     "Identity",
@@ -23,7 +23,7 @@ _SAME_BUFFER = {
     "Squeeze",
     "StopGradient",
 }
-# These write over an input that nobody else needs.
+# These overwrite an input that nothing else needs.
 _IN_PLACE = {
     "Abs", "AddN", "AddV2", "DivNoNan", "Exp", "Log", "Maximum", "Minimum",
     "Mul", "Neg", "RealDiv", "Relu", "ReluGrad", "Rsqrt", "RsqrtGrad",

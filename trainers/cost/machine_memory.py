@@ -77,7 +77,7 @@ def _free_on_machine():
         for line in status.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 2**10
-    # Not Linux: all of it has to do for an answer.
+    # Not Linux: take all of it.
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -92,7 +92,7 @@ def _free_in_container(root=pathlib.Path("/sys/fs/cgroup")):
             continue
         if limit.strip() == "max":
             continue
-        # Files that were read stay in memory until somebody needs it.
+        # Files that were read stay in memory until it is needed.
         cache = dict(line.split() for line in statistics.splitlines())
         inactive = int(cache.get("inactive_file", 0))
         free.append(int(limit) - int(use) + inactive)

@@ -25,7 +25,7 @@ def outline_model(variant: str, **kwargs: Any) -> keras.Model:
     pending = list(pending or ())
     with keras.StatelessScope(initialize_variables=False):
         model = create_model(variant, **kwargs)
-    # Or the next model that is built would fill this one's variables too.
+    # Otherwise the next model built would fill this one's variables, too.
     global_state.set_global_attribute("uninitialized_variables", pending)
     return model
 

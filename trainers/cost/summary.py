@@ -32,7 +32,7 @@ def summarise(
     """
     memory = available_memory()
     for gpu in tf.config.list_physical_devices("GPU"):
-        # Or TensorFlow would take the whole GPU for a count.
+        # Otherwise TensorFlow would take the whole GPU just to count.
         tf.config.experimental.set_memory_growth(gpu, True)
     model = _outline(variant, dtype_policy, overrides)
     cost = step_cost(model, batch_size)

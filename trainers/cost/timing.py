@@ -15,8 +15,8 @@ def interleaved_seconds(
 ) -> dict[str, np.ndarray]:
     """Times calls in turn, so that a busy moment hits all of them.
 
-    Each round has an order of its own: what a call leaves in the caches is
-    not always to the harm of the same other one.
+    Each round has an order of its own, so that what a call leaves in the
+    caches does not always slow the same other call.
 
     Args:
         calls: What to time, by name.

@@ -9,7 +9,7 @@ from trainers.reproduce.outcomes import RowOutcome
 from trainers.reproduce.routing_dynamics import read_snapshots
 from trainers.tables import markdown
 
-# Runs whose steps took so much more or less than planned are pointed out.
+# Runs whose steps took this much more or less than planned are pointed out.
 _TOLERANCE = 0.15
 # Above this many waiting processes per core, others were at work as well.
 _BUSY = 1.5

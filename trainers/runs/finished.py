@@ -134,7 +134,7 @@ def _read_summary(folder):
 def _read_model(path):
     try:
         return keras.models.load_model(path, compile=False)
-    # Keras lets through whatever zip, HDF5, JSON or a layer raises.
+    # Keras passes on whatever zip, HDF5, JSON or a layer raises.
     except Exception as problem:
         raise _damaged(path, problem) from problem
 

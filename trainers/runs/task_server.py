@@ -43,7 +43,7 @@ def main(name: str) -> None:
     start_tensorflow()
     import tensorflow as tf
 
-    # Every run has functions of its own, which TensorFlow takes for an error.
+    # Every run has functions of its own, of which TensorFlow warns.
     tf.get_logger().setLevel("ERROR")
     module, _, kind = name.partition(":")
     serve(getattr(importlib.import_module(module), kind)())

@@ -84,7 +84,7 @@ class _Lasting:
     @kt.synchronized
     def end_trial(self, trial):
         super().end_trial(trial)
-        # Once more: keras-tuner saves before it forgets that a trial runs.
+        # Once more: keras-tuner saves before it notes that a trial has ended.
         self.save()
         self._after_trial(self)
 

@@ -15,7 +15,7 @@ from trainers.tune.trials import TrialOutcome
 
 _LANDSCAPE = ("agreement_weight", "agreement_epsilon")
 _PAPER = (10.0, 0.1)
-# Fewer points do not say what lies between them.
+# Fewer points say nothing about what lies between them.
 _POINTS_FOR_BACKGROUND = 8
 # More numbers than this would hide one another.
 _NUMBERS = 16

@@ -18,7 +18,7 @@ from trainers.tune.space import Axis
 if TYPE_CHECKING:
     import keras_tuner as kt
 
-# So many trials that fail alike before any succeeds say: it is the setup.
+# When this many trials fail alike before any succeeds, the setup is wrong.
 HOPELESS = 3
 _STATUS = {"COMPLETED": "completed", "FAILED": "failed"}
 

@@ -20,7 +20,7 @@ from export.serve.rest.protocol import DEFAULT_SIGNATURE
 IMAGE_BYTES = "image_bytes"
 # A tf.function of the SavedModel: encoded images to those of the default.
 _DECODER = "decode"
-# An output of ours, no name that TensorFlow allows for one.
+# An output of ours; TensorFlow allows no such name.
 _BATCH_SIZES = "batch sizes"
 # Each batch is computed by all cores; a second one would only compete.
 _BATCH_THREADS = 1
@@ -183,7 +183,7 @@ class DecodingSignature(Signature):
     def prepare(self, inputs: Arrays) -> Arrays:
         """Decodes the images, as the SavedModel's own graph does.
 
-        Upright, though, which that graph cannot do.
+        It turns them upright, too, which that graph cannot do.
         """
         files = inputs[IMAGE_BYTES]
         cover = self._shape[:2]

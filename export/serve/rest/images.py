@@ -19,7 +19,7 @@ _PNG_DEPTH = 24
 # Stands for a size that Pillow itself refuses to look at.
 _BOMB = (100_000, 100_000)
 _ORIENTATION = 0x0112
-# Without one of these a PNG says nothing of how it was held; to ask Pillow
+# Without one of these a PNG does not say which way is up; asking Pillow
 # would decode its pixels.
 _PNG_SAYS = (b"eXIf", b"Orientation", b"XML:com.adobe.xmp", b"Raw profile")
 
