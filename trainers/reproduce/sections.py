@@ -161,7 +161,7 @@ def about_order(
             "Pairs of rows further apart than the noise (two standard "
             f"errors): {decided} of {pairs}, {len(found.same)} in the paper's "
             f"order, {len(found.reversed)} the other way round"
-            f"{_named(found.reversed)}; the rest is too close to tell."
+            f"{_named(found.reversed)}; the rest are too close to tell apart."
         )
     if reproduction.seeds == 1:
         lines.append(_TOO_SMALL)
