@@ -80,7 +80,7 @@ def _refuse_other_recipe(folder: RunFolder, recipe: Recipe) -> None:
     if folder.summary.exists():
         way = (
             "It is finished, its schedule too. To train on from its weights, "
-            f"with a schedule anew: --init_from={folder.path} and another "
+            f"with a new schedule: --init_from={folder.path} and another "
             "--run_dir."
         )
     raise ValueError(
