@@ -16,7 +16,8 @@ class Progress:
         epochs: Number of epochs.
         steps: Steps of an epoch.
         batch_size: Images of a step.
-        quiet: Whether to print nothing.
+        quiet: Whether to leave no lines behind: only a bar on a terminal,
+            for the whole run, and none after it.
     """
 
     def __init__(self, epochs, steps, batch_size, quiet=False):
@@ -41,7 +42,7 @@ class Progress:
     def show(self, step, loss, error):
         """Redraws the bar, not too often."""
         now = time.perf_counter()
-        if self._quiet or not self._live:
+        if not self._live:
             return
         if now - self._shown_at < _REFRESH_SECONDS and step < self._steps:
             return
@@ -49,7 +50,10 @@ class Progress:
         filled = _BAR * step // self._steps
         bar = "━" * filled + "─" * (_BAR - filled)
         rate = self.rate(step)
-        left = (self._steps - step) * self._batch_size / max(rate, 1e-9)
+        steps_left = self._steps - step
+        if self._quiet:
+            steps_left += (self._epochs - self._epoch - 1) * self._steps
+        left = steps_left * self._batch_size / max(rate, 1e-9)
         print(
             f"\r{self._head()} {bar} {step}/{self._steps}  loss {loss:.4f}  "
             f"error {error:6.2%}  {rate:,.0f} images/s  "
@@ -60,9 +64,10 @@ class Progress:
 
     def finish(self, row):
         """Ends the line of an epoch with its results."""
-        if self._quiet:
-            return
         start = "\r\x1b[K" if self._live else ""
+        if self._quiet:
+            print(start, end="", flush=True)
+            return
         units = agreement_losses(row).values()
         # Not -0.000: a divergence of nothing may be rounded to below it.
         loss = round(sum(units), 3) + 0.0
