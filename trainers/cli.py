@@ -175,6 +175,11 @@ def given_fields(values: flags.FlagValues) -> dict[str, Any]:
 
 def _default_text(recipe_field):
     name, default = recipe_field.name, recipe_field.default
+    if name == "epochs":
+        return (
+            " Default: 4 to 60 for small variants, as many as make 1,100 "
+            f"steps; else {default}."
+        )
     if name in QUICK:
         return f" Default: {QUICK[name]} for small variants, else {default}."
     return "" if default is None else f" Default: {default}."

@@ -6,8 +6,11 @@ from trainers.cost.step_cost import count_parameters
 from trainers.files import write_json, written_atomically
 from trainers.runs.finished import versions
 from trainers.runs.folder import RunFolder
-from trainers.scoring import measure_test
+from trainers.scoring import interval, measure_test
 from trainers.training.loop import Loop
+
+# Of the least likely validation error over the training error.
+_WIDE_GAP = 0.15
 
 
 def finish_run(loop: Loop, folder: RunFolder) -> dict[str, Any]:
@@ -27,6 +30,24 @@ def finish_run(loop: Loop, folder: RunFolder) -> dict[str, Any]:
     write_json(folder.summary, summary)
     folder.clean_checkpoints()
     return summary
+
+
+def generalization_note(row: dict[str, Any], images: int) -> str | None:
+    """Says so when a network knows its training images, not the classes.
+
+    Args:
+        row: The last epoch, as in `metrics.csv`.
+        images: How many images the validation error was measured on.
+    """
+    train, validation = row["error"], row["val_error"]
+    if interval(validation, images)[0] < train + _WIDE_GAP:
+        return None
+    return (
+        f"Training error {train:.2%}, validation error {validation:.2%}: the "
+        "network knows its training images better than the classes. What "
+        "helps, in this order: more images, --augmentation=strong, "
+        "--init_from=RUN of a larger data set, --weight_decay=1e-3."
+    )
 
 
 def _summarise(loop, model):

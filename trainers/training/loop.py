@@ -1,5 +1,6 @@
 """The training loop: one for every network, data set and strategy."""
 
+import math
 import signal
 import time
 
@@ -10,7 +11,7 @@ import tensorflow as tf
 from encapnet_tf.agreement import set_agreement_ramp
 from encapnet_tf.data import Dataset, batches, split_validation
 from trainers import stopping
-from trainers.recipe import Recipe
+from trainers.recipe import Recipe, length_of_a_quick_run
 from trainers.runs.folder import RunFolder
 from trainers.scoring import error_rate, limited, scores_and_labels
 from trainers.training import checkpoints, objective
@@ -23,13 +24,17 @@ from trainers.training.devices import (
     set_policy,
 )
 from trainers.training.divergence import Diverged, diagnosis, is_finite
+from trainers.training.event_log import EventLog
 from trainers.training.final_weights import FinalWeights
+from trainers.training.norm_statistics import NormStatistics
 from trainers.training.progress import Progress
 from trainers.training.step import TrainStep, learning_rate
 
 # Reports stay on the device for so many steps: reading each would make the
 # device wait.
 _STEPS_PER_READ = 10
+# Enough for the statistics of batch norms, and a small part of most epochs.
+_NORM_IMAGES = 2_048
 _NOT_IN_ROWS = ("bad_variable", "stop")
 
 
@@ -47,6 +52,7 @@ class Loop:
 
     Attributes:
         model: The network.
+        epochs: How many the run has.
         state: Where the run stands.
         final_weights: Chooses the weights that the run hands over.
         stopping: Set it to stop after the step under way.
@@ -76,11 +82,12 @@ class Loop:
         self._together = num_processes(self.strategy) > 1
         check_batch_size(recipe.batch_size, self.strategy)
         self._split_data()
+        self.epochs = recipe.epochs or length_of_a_quick_run(self.steps)
         set_policy(recipe)
         with self.strategy.scope():
             self.model = self._new_model()
             self.optimizer = objective.make_optimizer(
-                recipe, recipe.epochs * self.steps
+                recipe, self.epochs * self.steps
             )
             self.optimizer.build(self.model.trainable_variables)
             self._train_step = TrainStep(
@@ -91,16 +98,15 @@ class Loop:
                 self.strategy,
             )
         self.final_weights = FinalWeights(recipe, self.model, self.optimizer)
+        self._norms = NormStatistics(self.model, self.strategy)
+        silent = quiet or not self.is_chief
         self._progress = Progress(
-            recipe.epochs,
-            self.steps,
-            recipe.batch_size,
-            quiet or not self.is_chief,
+            self.epochs, self.steps, recipe.batch_size, silent
         )
         self._callbacks = keras.callbacks.CallbackList(
             callbacks, model=self.model
         )
-        self._writer = None
+        self._events = None
 
     def _split_data(self):
         recipe = self.recipe
@@ -141,12 +147,12 @@ class Loop:
         self._callbacks.on_train_begin()
         self._checkpointed_at = time.monotonic()
         with stopping.asked_first(self._stop):
-            while self.state.epoch < self.recipe.epochs and not self.stopping:
+            while self.state.epoch < self.epochs and not self.stopping:
                 if self.final_weights.is_patience_out(self.state):
                     break
                 self._run_epoch()
         self._callbacks.on_train_end()
-        if self.stopping and self.state.epoch < self.recipe.epochs:
+        if self.stopping and self.state.epoch < self.epochs:
             self._save()
             return False
         self.final_weights.settle(self.state)
@@ -163,9 +169,9 @@ class Loop:
             self._callbacks.on_epoch_begin(state.epoch)
             state.sums = [0.0] * len(self._train_step.names)
         # From the epoch alone, so that a run resumed inside it has the same.
-        self._train_step.set_progress(state.epoch / self.recipe.epochs)
+        self._train_step.set_progress(state.epoch / self.epochs)
         reports = []
-        for images, labels in self._epoch_batches():
+        for images, labels in self._train_batches(state.step, self.steps):
             self._set_ramp()
             wish = tf.constant(self.stopping)
             reports.append(self._train_step(images, labels, wish))
@@ -188,8 +194,9 @@ class Loop:
         # Several processes stop together, where they read together.
         return self.stopping and not self._together
 
-    def _epoch_batches(self):
-        recipe, state = self.recipe, self.state
+    def _train_batches(self, first, last):
+        """The batches of this epoch from `first` to before `last`."""
+        recipe = self.recipe
 
         def shard(num_shards, shard_index):
             return batches(
@@ -200,12 +207,12 @@ class Loop:
                 augmentation=recipe.augmentation,
                 flip=recipe.mirrors(self.dataset.flip),
                 seed=recipe.seed,
-                epoch=state.epoch,
-                start_step=state.step,
+                epoch=self.state.epoch,
+                start_step=first,
                 drop_remainder=True,
                 num_shards=num_shards,
                 shard_index=shard_index,
-            ).take(self.steps - state.step)
+            ).take(last - first)
 
         return distribute(self.strategy, shard)
 
@@ -216,7 +223,7 @@ class Loop:
 
     def _progress_share(self):
         done = self.state.epoch * self.steps + self.state.step
-        return done / (self.recipe.epochs * self.steps)
+        return done / (self.epochs * self.steps)
 
     def ramp(self) -> float:
         """The factor of λ now: rises linearly over the recipe's share."""
@@ -258,6 +265,8 @@ class Loop:
     def _validate(self, began):
         state = self.state
         with self.final_weights.applied():
+            enough = math.ceil(_NORM_IMAGES / self.recipe.batch_size)
+            self._norms.settle(self._train_batches(0, min(self.steps, enough)))
             scored = scores_and_labels(
                 self.model,
                 self.validation,
@@ -336,11 +345,6 @@ class Loop:
     def _log(self, row):
         if not self._writes():
             return
-        if self._writer is None:
-            self._writer = tf.summary.create_file_writer(
-                str(self.folder.tensorboard)
-            )
-        with self._writer.as_default():
-            for name, value in row.items():
-                tf.summary.scalar(name, value, step=row["epoch"])
-        self._writer.flush()
+        if self._events is None:
+            self._events = EventLog(self.folder.tensorboard)
+        self._events.write(row)

@@ -14,7 +14,7 @@ from trainers.runs.folder import RunFolder, summary_lines
 from trainers.training.curves import draw_curves
 from trainers.training.devices import make_strategy, num_processes
 from trainers.training.divergence import Diverged
-from trainers.training.finishing import finish_run
+from trainers.training.finishing import finish_run, generalization_note
 from trainers.training.loop import Loop
 
 
@@ -83,6 +83,11 @@ def _train_as_chief(recipe, dataset, folder, loop):
         print(f"Stopped; the same command goes on. Run folder: {folder.path}")
         return _stopped(loop)
     print("\n".join(summary_lines(folder, finish_run(loop, folder))))
+    note = generalization_note(
+        loop.state.history[-1], loop.validation.num_examples
+    )
+    if note:
+        print(note)
     return 0
 
 

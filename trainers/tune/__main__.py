@@ -6,6 +6,7 @@ judged on the part of the training data that is set aside; the test data are
 never read. The same command on the same --tune_dir goes on where it stopped.
 """
 
+import dataclasses
 import pathlib
 
 from absl import flags
@@ -17,6 +18,9 @@ from trainers.runs.folder import model_to_start_from
 from trainers.tensorflow_start import start_tensorflow
 from trainers.tune import space
 from trainers.tune.trials import Search
+
+# Unless --epochs says otherwise: enough to tell good values from bad ones.
+_TRIAL_EPOCHS = 4
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -70,6 +74,8 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
 
 def _search_from_flags(values) -> Search:
     recipe = cli.recipe_from_flags(values)
+    if recipe.epochs is None:
+        recipe = dataclasses.replace(recipe, epochs=_TRIAL_EPOCHS)
     axes = space.parse_axes(values.search)
     space.defaults(axes, recipe)
     return Search(

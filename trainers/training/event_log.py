@@ -1,0 +1,24 @@
+"""The numbers of a run for TensorBoard."""
+
+import pathlib
+from typing import Any
+
+import tensorflow as tf
+
+
+class EventLog:
+    """Writes one point per epoch and number.
+
+    Args:
+        folder: Made where it is missing.
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        self._writer = tf.summary.create_file_writer(str(folder))
+
+    def write(self, row: dict[str, Any]) -> None:
+        """Writes the row of an epoch."""
+        with self._writer.as_default():
+            for name, value in row.items():
+                tf.summary.scalar(name, value, step=row["epoch"])
+        self._writer.flush()
