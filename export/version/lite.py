@@ -14,6 +14,7 @@ import tensorflow as tf
 from encapnet_tf.checks import check_choice
 from export.choices import QUANTIZATIONS
 from trainers.quiet import silenced_stderr
+from trainers.tensorflow_start import start_tensorflow
 
 # Squash and routing stay in float32: squares and quotients of 8-bit numbers
 # lose the short capsules, and a quotient by a rounded zero stops LiteRT.
@@ -53,7 +54,9 @@ def convert(
         folder: Where the files go.
     """
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+    with concurrent.futures.ProcessPoolExecutor(
+        1, context, initializer=start_tensorflow
+    ) as pool:
         arguments = (str(saved_model), quantizations, calibration, str(folder))
         pool.submit(_convert_all, *arguments).result()
 

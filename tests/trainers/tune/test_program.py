@@ -70,6 +70,10 @@ def processes_of(word):
     return found
 
 
+def ongoing_trials(folder):
+    return json.loads((folder / "oracle.json").read_text())["ongoing_trials"]
+
+
 def rows(folder):
     with (folder / "trials.csv").open() as file:
         return list(csv.DictReader(file))
@@ -111,6 +115,10 @@ def test_twelve_trials_by_two_workers_one_of_them_killed(npz_path, tmp_path):
     ]  # fmt: skip
 
     def second_worker(launcher):
+        # Killed in the middle of a trial, not before its first one.
+        while set(ongoing_trials(folder)) != {"worker0", "worker1"}:
+            assert launcher.poll() is None
+            time.sleep(0.05)
         named = processes_of("KERASTUNER_TUNER_ID=worker1")
         (worker,) = (p for p, parent in named if parent == launcher.pid)
         return worker
@@ -118,8 +126,7 @@ def test_twelve_trials_by_two_workers_one_of_them_killed(npz_path, tmp_path):
     code, stderr = kill_after(4, command, folder, second_worker)
     assert code == 1
     assert "Worker 2 ended with code -9" in stderr
-    state = json.loads((folder / "oracle.json").read_text())
-    assert set(state["ongoing_trials"]) == {"worker0", "worker1"}
+    assert set(ongoing_trials(folder)) == {"worker0", "worker1"}
     before = results(folder)
     assert 4 <= len(before) < 12
 
