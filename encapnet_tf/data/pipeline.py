@@ -70,9 +70,13 @@ def batches(
         draws = tf.data.Dataset.from_tensor_slices(draws)
         records = tf.data.Dataset.zip(records, draws)
     else:
-        records = records.map(lambda record: (record, 0.0))
+        zeros = tf.data.Dataset.from_tensors(0.0).repeat()
+        records = tf.data.Dataset.zip(records, zeros)
     shape = (*_loaded_size(image_shape, augmentation), image_shape[-1])
 
+    # No Python here depends on tensors: converting it for every epoch would
+    # only take time.
+    @tf.autograph.experimental.do_not_convert
     def finish(records, draws):
         records, draws = _share((records, draws), num_shards, shard_index)
         images, labels = split.decode(records, shape[:2])
