@@ -7,8 +7,6 @@ import pathlib
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
 
 import keras
@@ -18,6 +16,7 @@ import tensorflow as tf
 from absl import flags
 
 from encapnet_tf import create_model
+from tests import forked
 from trainers import cli
 from trainers.files import write_json
 from trainers.recipe import Recipe, differences, make_recipe
@@ -38,14 +37,8 @@ LEAST = [
 ]
 
 
-def fit(*flags, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "trainers.fit", *flags],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **options,
-    )
+def fit(*flags):
+    return forked.run("trainers.fit", *flags)
 
 
 def parse(*arguments):
@@ -142,18 +135,16 @@ def test_another_number_of_classes_keeps_all_but_the_last_layer(
 def test_kill_nine_at_random_moments_changes_nothing(npz_path, tmp_path):
     """First before an epoch has ended, then each time two epochs further."""
     command = [
-        *LEAST, "--agreement=one", f"--dataset=npz:{npz_path}", "--epochs=14",
+        *LEAST, "--agreement=one", f"--dataset=npz:{npz_path}", "--epochs=10",
         "--checkpoint_seconds=0.1", "--augmentation=strong",
     ]  # fmt: skip
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert fit(*command, f"--run_dir={whole}").returncode == 0
     seconds = random.Random(0)
-    for epoch in (0, 2, 4, 6, 8):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "trainers.fit", *command,
-             f"--run_dir={killed}"],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+    for epoch in (0, 2, 4, 6):
+        process = forked.Program(
+            "trainers.fit", *command, f"--run_dir={killed}"
+        )
         for line in process.stdout:
             ended = re.match(r"Run folder|epoch +(\d+)/", line)
             if ended and int(ended[1] or 0) >= epoch:
@@ -173,18 +164,19 @@ def test_kill_nine_at_random_moments_changes_nothing(npz_path, tmp_path):
 def test_a_signal_saves_and_exits_within_ten_seconds(
     npz_path, tmp_path, number
 ):
-    command = [
-        sys.executable, "-m", "trainers.fit", *LEAST, "--epochs=2000",
+    process = forked.Program(
+        "trainers.fit", *LEAST, "--epochs=2000",
         f"--dataset=npz:{npz_path}", f"--run_dir={tmp_path / 'run'}",
-    ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    )  # fmt: skip
     for line in process.stdout:
         if line.startswith("epoch"):
             break
     process.send_signal(number)
-    output, _ = process.communicate(timeout=10)
-    assert process.returncode == 128 + number
-    assert "the same command goes on" in output
+    began = time.monotonic()
+    done = process.finish(timeout=20)
+    assert time.monotonic() - began < 10
+    assert done.returncode == 128 + number
+    assert "the same command goes on" in done.stdout
     assert list((tmp_path / "run" / "checkpoints").glob("*.npz"))
 
 
