@@ -140,7 +140,8 @@ def run(code, cwd=ROOT, **environment):
         cwd=cwd,
         capture_output=True,
         text=True,
-        env=os.environ | environment,
+        # The programs' own, if a test has imported them.
+        env=os.environ | {"ENCAPNET_TF_LAZY": ""} | environment,
     )
 
 
