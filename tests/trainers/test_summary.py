@@ -7,6 +7,7 @@ import pytest
 from absl import flags
 
 from encapnet_tf import list_variants
+from tests.trainers.conftest import LEAST
 from trainers import cli, summary
 from trainers.cost.machine_memory import Memory
 from trainers.cost.step_cost import step_cost
@@ -89,14 +90,15 @@ def test_overrides_are_split_between_fields():
 
 @pytest.mark.slow
 def test_largest_batch_that_fits_is_counted():
-    model = outline_model("capnet_em")
-    memory = Memory(10 * GIB, "on this machine")
-    text = verdict(model, step_cost(model, 256), memory)
+    model = outline_model("encapnet_tiny", **LEAST)
+    cost = step_cost(model, 256)
+    memory = Memory(int(1.2 * cost.memory_bytes), "on this machine")
+    text = verdict(model, cost, memory)
     size = int(re.search(r"batch that fits is (\d+)", text)[1])
     usable = 0.8 * memory.free_bytes
     assert step_cost(model, size).memory_bytes <= usable
     assert step_cost(model, 2 * size).memory_bytes > usable
-    text = verdict(model, step_cost(model, 4), Memory(GIB, "here"))
+    text = verdict(model, step_cost(model, 4), Memory(2**16, "here"))
     assert "Not even a batch of one image fits" in text
 
 

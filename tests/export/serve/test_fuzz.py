@@ -124,7 +124,7 @@ def test_ten_thousand_odd_requests_break_nothing(pets):
     loop = asyncio.new_event_loop()
 
     @settings(
-        max_examples=10_000,
+        max_examples=5_000,
         deadline=None,
         database=None,
         derandomize=True,
@@ -133,6 +133,11 @@ def test_ten_thousand_odd_requests_break_nothing(pets):
     )
     @given(target=TARGETS, body=BODIES)
     def ask(target, body):
+        # To draw a body takes longer than to answer it: cut, it is another.
+        ask_once(target, body)
+        ask_once(target, body[: len(body) // 2])
+
+    def ask_once(target, body):
         answer = loop.run_until_complete(pets.request(*target, body))
         statuses[answer.status] += 1
         assert answer.status in (200, 400, 404, 405, 413), answer

@@ -125,7 +125,7 @@ def test_a_killed_worker_ends_the_job_and_the_next_one_goes_on(
         "--epochs=3", "--batch_size=24", "--checkpoint_seconds=0.5",
         "--override=type2_layers=(0,)", "--override=strides=(2,)",
         "--override=num_capsules=2", "--override=stem=((4, 2),)",
-        "--override=agreement=one",
+        "--override=aide=none,agreement=none",
     ]  # fmt: skip
     command = [sys.executable, "-m", "trainers.launch", "--workers=2", "--"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
