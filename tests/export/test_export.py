@@ -20,6 +20,7 @@ from export.version.card_classes import classes_section
 from export.version.from_run import export_run
 from export.version.parity import check_parity, scores_of
 from export.version.samples import Samples
+from tests import forked
 from trainers.files import write_json
 from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
@@ -281,10 +282,10 @@ def program(*arguments, **kwargs):
 @pytest.mark.slow
 def test_program_writes_version_after_version(trained, tmp_path):
     flags = (f"--run_dir={trained.path}", f"--out={tmp_path / 'model'}")
-    done = program(*flags, "--formats=saved_model")
+    done = forked.run("export", *flags, "--formats=saved_model")
     assert (done.returncode, done.stderr) == (0, "")
     assert "saved_model.pb" in done.stdout
-    done = program(*flags, "--quantize=none,int8")
+    done = forked.run("export", *flags, "--quantize=none,int8")
     assert (done.returncode, done.stderr) == (0, "")
     assert str(tmp_path / "model" / "2") in done.stdout
     assert sorted(os.listdir(tmp_path / "model")) == ["1", "2"]
