@@ -90,7 +90,7 @@ class Recipe:
     )  # fmt: skip
     epochs: int | None = _flag(600, "Passes over the training data.")
     steps_per_epoch: int | None = _flag(
-        None, "End each pass after so many steps; default: all images once."
+        None, "End each pass after this many steps; default: all images once."
     )
     batch_size: int = _flag(128, "Global batch, over all devices.")
     optimizer: str = _flag("adam", "adam, sgd, rmsprop or any of Keras.")
@@ -124,8 +124,8 @@ class Recipe:
         0.1, "Share of the training data to select on, where the data have no "
         "val part; the test data are read once, at the end."
     )  # fmt: skip
-    limit_train: int | None = _flag(None, "Use only so many training images.")
-    limit_test: int | None = _flag(None, "Test on only so many images.")
+    limit_train: int | None = _flag(None, "Use only this many training images.")
+    limit_test: int | None = _flag(None, "Test on only this many images.")
     class_weights: str = _flag(
         "none", "none, or balanced: rare classes count more."
     )
@@ -136,7 +136,7 @@ class Recipe:
         "evaluated and saved.",
     )
     patience: int | None = _flag(
-        None, "Stop after so many epochs without a better validation error."
+        None, "Stop after this many epochs without a better validation error."
     )
     multi_crop: bool | None = _flag(
         None,

@@ -30,7 +30,7 @@ def load(
         The data set.
 
     Raises:
-        ValueError: The data are not as expected, or not to be had.
+        ValueError: The data are not as expected, or cannot be reached.
     """
     size = height_and_width(image_size)
     kind, colon, path = dataset.partition(":")

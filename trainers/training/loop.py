@@ -30,7 +30,7 @@ from trainers.training.norm_statistics import NormStatistics
 from trainers.training.progress import Progress
 from trainers.training.step import TrainStep, learning_rate
 
-# Reports stay on the device for so many steps: reading each would make the
+# Reports stay on the device for this many steps: reading each would make the
 # device wait.
 _STEPS_PER_READ = 10
 # Enough for the statistics of batch norms, and a small part of most epochs.
