@@ -99,7 +99,7 @@ def test_a_bad_value_is_refused_before_anything_slow_starts(
 
 def test_help_shows_defaults_and_no_flags_of_libraries(say):
     text = " ".join(say("trainers.fit", "--help").stdout.split())
-    assert "Default: 4 for small variants, else 600." in text
+    assert "Default: 4 to 60 for small variants, as many as make 1,100" in text
     assert "(default: '300.0')" in text
     assert "--logtostderr" not in text
 
