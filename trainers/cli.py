@@ -21,7 +21,14 @@ from absl import flags, logging
 
 from encapnet_tf.version import __version__
 from trainers import stopping
-from trainers.recipe import QUICK, Recipe, make_recipe, read_recipe
+from trainers.recipe import (
+    QUICK,
+    QUICK_EPOCHS,
+    QUICK_STEPS,
+    Recipe,
+    make_recipe,
+    read_recipe,
+)
 
 _DEFINE = {
     str: flags.DEFINE_string,
@@ -176,9 +183,10 @@ def given_fields(values: flags.FlagValues) -> dict[str, Any]:
 def _default_text(recipe_field):
     name, default = recipe_field.name, recipe_field.default
     if name == "epochs":
+        least, most = QUICK_EPOCHS
         return (
-            " Default: 4 to 60 for small variants, as many as make 1,100 "
-            f"steps; else {default}."
+            f" Default: {least} to {most} for small variants, as many as make "
+            f"{QUICK_STEPS:,} steps; else {default}."
         )
     if name in QUICK:
         return f" Default: {QUICK[name]} for small variants, else {default}."

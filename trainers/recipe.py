@@ -42,9 +42,9 @@ QUICK = {
     "agreement_ramp": 0.3,
 }
 QUICK_VARIANTS = ("encapnet_small", "encapnet_tiny")
-# What the built-in data need; three hundred photos have four steps an epoch.
-_QUICK_STEPS = 1_100
-_QUICK_EPOCHS = (4, 60)
+# What the built-in data need; three hundred photos have three steps an epoch.
+QUICK_STEPS = 1_100
+QUICK_EPOCHS = (4, 60)
 
 
 _AT_LEAST_1 = (">= 1", lambda value: value >= 1)
@@ -253,8 +253,8 @@ def length_of_a_quick_run(steps: int) -> int:
         >>> [length_of_a_quick_run(steps) for steps in (3, 28, 281, 1030)]
         [60, 40, 4, 4]
     """
-    least, most = _QUICK_EPOCHS
-    return min(most, max(least, math.ceil(_QUICK_STEPS / steps)))
+    least, most = QUICK_EPOCHS
+    return min(most, max(least, math.ceil(QUICK_STEPS / steps)))
 
 
 def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:

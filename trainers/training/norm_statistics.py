@@ -31,7 +31,6 @@ class NormStatistics:
             if isinstance(layer, keras.layers.BatchNormalization)
             and layer.trainable
         ]
-        self._strategy = strategy
         self._run = strategy.run
         if strategy.num_replicas_in_sync > 1:
             self._run = tf.function(strategy.run, autograph=False)

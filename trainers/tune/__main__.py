@@ -3,7 +3,8 @@
 With no flags: `encapnet_small` on the built-in `house_numbers`, 12 trials over
 the agreement units' λ and ε. Each trial is trained as `trainers.fit` does and
 judged on the part of the training data that is set aside; the test data are
-never read. The same command on the same --tune_dir goes on where it stopped.
+never read. A trial of a small variant has 4 epochs unless --epochs is given.
+The same command on the same --tune_dir goes on where it stopped.
 """
 
 import dataclasses
