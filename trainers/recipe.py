@@ -262,8 +262,10 @@ def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
     try:
         content = json.loads(pathlib.Path(path).read_text())
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:
+        # An OSError's own text would name the file once more.
+        reason = getattr(problem, "strerror", None) or problem
         raise ValueError(
-            f"A recipe is a JSON file. Received: {path}: {problem}."
+            f"A recipe is a JSON file. Received: {path}: {reason}."
         ) from None
     if not isinstance(content, dict):
         raise ValueError(
