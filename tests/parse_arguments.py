@@ -44,7 +44,7 @@ def parse_flags(main):
     if "quantize" in values:
         check("quantize", values.quantize, program.QUANTIZATIONS)
     if "search" in values:
-        program.space.parse_axes(values.search)
+        program.parse_axes(program.split_texts(values.search))
     if "dataset" in values and values.dataset:
         kinds = [name.partition(":")[0] for name in data.DATASETS]
         check("dataset", [values.dataset.partition(":")[0]], kinds)

@@ -18,6 +18,7 @@ from trainers.files import check_writable, new_folder
 from trainers.runs.folder import model_to_start_from
 from trainers.tensorflow_start import start_tensorflow
 from trainers.tune import space
+from trainers.tune.axes import AXES, parse_axes, split_texts
 from trainers.tune.trials import Search
 
 # Unless --epochs says otherwise: enough to tell good values from bad ones.
@@ -38,11 +39,12 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "end to end; hyperband: many short runs, then longer ones of the "
         "best, each trained anew.", **kwargs,
     )  # fmt: skip
-    flags.DEFINE_list(
+    flags.DEFINE_string(
         "search", "agreement_weight,agreement_epsilon",
-        f"What to search, of {'; '.join(map(str, space.AXES.values()))}. "
-        "NAME:LOW:HIGH gives another range. The first trial has the recipe's "
-        "own values.", **kwargs,
+        f"What to search, of {'; '.join(map(str, AXES.values()))}. Or any "
+        "field of the recipe, the network's config or its units, with a range "
+        "or choices: NAME:LOW:HIGH, NAME=A/B/C. The first trial has the "
+        "recipe's own values, where these hold them.", **kwargs,
     )  # fmt: skip
     flags.DEFINE_integer(
         "max_trials", None, "Trials at most; a larger number, given later, "
@@ -77,7 +79,7 @@ def _search_from_flags(values) -> Search:
     recipe = cli.recipe_from_flags(values)
     if recipe.epochs is None:
         recipe = dataclasses.replace(recipe, epochs=_TRIAL_EPOCHS)
-    axes = space.parse_axes(values.search)
+    axes = parse_axes(split_texts(values.search))
     space.defaults(axes, recipe)
     return Search(
         pathlib.Path(values.tune_dir or new_folder("tune", recipe.label)),

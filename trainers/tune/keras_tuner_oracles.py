@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from trainers.files import written_atomically
 from trainers.recipe import Recipe
 from trainers.tune import space as tune_space
-from trainers.tune.space import Axis
+from trainers.tune.axes import Axis
 
 OBJECTIVE = "validation_error"
 

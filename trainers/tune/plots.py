@@ -10,7 +10,7 @@ from scipy.interpolate import RBFInterpolator
 from scipy.spatial import Delaunay, QhullError
 
 from trainers.pictures import BLUE, GREY, INK, ORANGE, STYLE, save
-from trainers.tune.space import Axis
+from trainers.tune.axes import Axis
 from trainers.tune.trials import TrialOutcome
 
 _LANDSCAPE = ("agreement_weight", "agreement_epsilon")
@@ -22,11 +22,8 @@ _NUMBERS = 16
 _LABELS = {
     "agreement_weight": "λ, weight of the agreement loss",
     "agreement_epsilon": "ε of the Sinkhorn iterations",
-    "learning_rate": "learning rate",
-    "iterations": "L, Sinkhorn iterations",
+    "num_iterations": "L, Sinkhorn iterations",
     "type2_layers": "N, type II layers of a module",
-    "cost": "cost",
-    "coefficients": "coefficients",
 }
 # Dark is good; even the worst stands out from white.
 _COLOURS = plt.get_cmap("viridis")
@@ -178,7 +175,9 @@ def _panels(axes, outcomes):
 
 
 def _scale(side, setting):
-    side.set_label_text(_LABELS[setting.name])
+    side.set_label_text(
+        _LABELS.get(setting.name, setting.name.replace("_", " "))
+    )
     panel = side.axes
     is_x = side is panel.xaxis
     if setting.choices:

@@ -13,7 +13,7 @@ from trainers.files import write_json
 from trainers.recipe import Recipe, changes, differences
 from trainers.runs.folder import RunFolder, read_result
 from trainers.tune import space
-from trainers.tune.space import Axis
+from trainers.tune.axes import Axis
 
 if TYPE_CHECKING:
     import keras_tuner as kt

@@ -6,8 +6,9 @@ import pytest
 
 from tests.trainers.conftest import UNITS
 from trainers.runs.child import Child
-from trainers.tune import plots, space
+from trainers.tune import plots
 from trainers.tune import search as tune_search
+from trainers.tune.axes import parse_axes
 from trainers.tune.trials import Search, TrialOutcome
 
 BOTH = ("agreement_weight", "agreement_epsilon")
@@ -26,7 +27,7 @@ def searching(recipe, tmp_path, monkeypatch):
         search = Search(
             tmp_path / "tune",
             recipe(**UNITS | settings),
-            space.parse_axes(names),
+            parse_axes(names),
             **given,
         )
         log = str(tmp_path / "log")

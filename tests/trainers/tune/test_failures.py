@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainers.conftest import UNITS
 from tests.trainers.tune.conftest import BOTH, rows, runs
-from trainers.tune import space
+from trainers.tune.axes import parse_axes
 from trainers.tune.keras_tuner_oracles import make_oracle
 
 
@@ -50,7 +50,7 @@ def test_the_bayesian_search_shuns_where_trials_failed(recipe, tmp_path):
     """keras-tuner's own forgets failures: where errors fall up to the edge
     of what can be trained, most of its proposals lie beyond."""
     oracle = make_oracle(
-        "bayesian", recipe(**UNITS), space.parse_axes(BOTH[:1]), 14,
+        "bayesian", recipe(**UNITS), parse_axes(BOTH[:1]), 14,
         path=tmp_path / "oracle.json", is_hopeless=lambda oracle: False,
         after_trial=lambda oracle: None,
     )  # fmt: skip

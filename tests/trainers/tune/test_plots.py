@@ -4,6 +4,7 @@ import pytest
 from tests.trainers.conftest import legend, texts, tick_labels
 from tests.trainers.tune.conftest import BOTH, outcome
 from trainers.tune import plots, space
+from trainers.tune.axes import parse_axes
 from trainers.tune.trials import TrialOutcome
 
 FAILURE = {"failed": "diverged", "reason": "The loss is nan."}
@@ -14,7 +15,7 @@ def draw(recipe, drawn, tmp_path):
     """Draws trials of 10%, 11%, … and one failed, one under way."""
 
     def figure(names, points):
-        axes = space.parse_axes(names)
+        axes = parse_axes(names)
         grid = space.grid(axes, 24)[::-1]
         outcomes = [
             outcome(recipe, str(i), 0.1 + 0.01 * i, **grid[i])
@@ -61,7 +62,7 @@ def test_trials_lie_at_their_weight_and_epsilon(draw, points):
 
 
 def test_other_axes_have_a_panel_each(draw):
-    names = ["cost", "type2_layers", "iterations"]
+    names = ["cost", "type2_layers", "num_iterations"]
     figure, grid = draw(names, 7)
     panels = figure.axes
     assert [panel.get_xlabel() for panel in panels] == [
@@ -78,7 +79,7 @@ def test_other_axes_have_a_panel_each(draw):
         assert failed.get_ydata() == pytest.approx([1.05 * 16])
     assert legend(panels[0]) == ["best: 10.00%", "failed"]
     assert panels[0].get_ylabel() == "validation error, %"
-    (cost,) = space.parse_axes(["cost"])
+    (cost,) = parse_axes(["cost"])
     assert tick_labels(panels[0].xaxis) == list(cost.choices)
 
 
@@ -90,7 +91,7 @@ def test_of_the_same_values_the_longest_run_counts(recipe, drawn, tmp_path):
         for epochs, error in ((1, 0.1), (4, 0.2))
     )  # fmt: skip
     for order in ([first, longer], [longer, first]):
-        plots.draw(space.parse_axes(BOTH), order, tmp_path / "l.png")
+        plots.draw(parse_axes(BOTH), order, tmp_path / "l.png")
         assert texts(drawn.pop().axes[0]) == ["20.0"]
 
 
@@ -103,6 +104,6 @@ def test_points_on_one_line_are_drawn_without_a_background(
         )
         for i in range(9)
     ]
-    plots.draw(space.parse_axes(BOTH), outcomes, tmp_path / "landscape.png")
+    plots.draw(parse_axes(BOTH), outcomes, tmp_path / "landscape.png")
     dots, *_ = drawn[0].axes[0].collections
     np.testing.assert_allclose(dots.get_offsets()[:, 0], np.arange(1, 10))
