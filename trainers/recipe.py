@@ -81,7 +81,7 @@ class Recipe:
     dataset: str = _flag(
         "house_numbers",
         "house_numbers (built in), svhn, cifar10, cifar100, mnist, "
-        "fashion_mnist, imagenet2012, npz:PATH or folder:PATH.",
+        "fashion_mnist, affine_mnist, imagenet2012, npz:PATH or folder:PATH.",
     )
     data_dir: str | None = _flag(None, "Folder with NAME.npz or tfds data.")
     image_size: str | int | None = _flag(

@@ -1,9 +1,10 @@
 """The front door: any data set by name, file or folder."""
 
+from encapnet_tf.data.affine_mnist import SIZE, affine_mnist
 from encapnet_tf.data.dataset import Dataset
 from encapnet_tf.data.house_numbers.cache import load_house_numbers
 from encapnet_tf.data.images.pillow import fit_array
-from encapnet_tf.data.images.sizes import ImageSize, height_and_width
+from encapnet_tf.data.images.sizes import ImageSize, height_and_width, size_text
 from encapnet_tf.data.sources import image_folder, named, npz
 from encapnet_tf.data.sources.catalogue import DATASETS, SOURCES
 from encapnet_tf.data.splits import ArraySplit
@@ -39,12 +40,23 @@ def load(
         return own(path, size)
     if dataset == "house_numbers":
         return _house_numbers(data_dir, size)
+    if dataset == "affine_mnist":
+        return _affine_mnist(data_dir, size)
     if dataset in SOURCES:
         return named.load_named(dataset, data_dir, size)
     raise ValueError(
         f"`dataset` must be one of {', '.join(DATASETS)}. "
         f"Received: dataset={dataset!r}."
     )
+
+
+def _affine_mnist(data_dir, size):
+    if size not in (None, (SIZE, SIZE)):
+        raise ValueError(
+            f"The digits of affine_mnist are drawn on {SIZE}x{SIZE} pixels. "
+            f"Received: image_size={size_text(*size)}. Leave it out."
+        )
+    return affine_mnist(named.load_named("mnist", data_dir))
 
 
 def _house_numbers(cache_dir, size):

@@ -105,6 +105,9 @@ DATASETS: dict[str, str] = {
         "Rendered house numbers, 32x32 RGB, 10 classes; built in, no download"
     ),
     **{name: source.description for name, source in SOURCES.items()},
+    "affine_mnist": (
+        "MNIST moved about on 40x40; for the test also turned, sheared, scaled"
+    ),
     "npz:PATH": "Own images in an .npz file: x_train, y_train, x_test, y_test",
     "folder:PATH": "Own images, one sub-folder per class",
 }
