@@ -43,7 +43,7 @@ def parse_flags(main):
             check(name, values[name].value, values[name].default)
     if "quantize" in values:
         check("quantize", values.quantize, program.QUANTIZATIONS)
-    if "search" in values:
+    if "search" in values and values.search:
         program.parse_axes(program.split_texts(values.search))
     if "dataset" in values and values.dataset:
         kinds = [name.partition(":")[0] for name in data.DATASETS]

@@ -65,6 +65,7 @@ _RANGES = {
     "clip_norm": _ABOVE_0,
     "validation_fraction": _BETWEEN,
     "ema": _BETWEEN,
+    "target_error": _BETWEEN,
     "agreement_ramp": (">= 0 and <= 1", lambda value: 0 <= value <= 1),
 }
 
@@ -137,6 +138,9 @@ class Recipe:
     )
     patience: int | None = _flag(
         None, "Stop after this many epochs without a better validation error."
+    )
+    target_error: float | None = _flag(
+        None, "Stop after the epoch whose validation error is at most this."
     )
     multi_crop: bool | None = _flag(
         None,
@@ -279,7 +283,7 @@ def differences(stored: dict[str, Any], recipe: Recipe) -> list[str]:
     # Through JSON and back, so that tuples compare as lists.
     wanted = json.loads(json.dumps(dataclasses.asdict(recipe)))
     # A field that was not there yet had what is now the default.
-    stored = {"deterministic": False} | stored
+    stored = {f.name: f.default for f in fields(Recipe)} | stored
     return changes(stored, wanted)
 
 

@@ -32,7 +32,7 @@ def test_table_is_aligned_and_says_whether_it_fits(capsys):
     assert len(table) == 3 + len(outline_model("encapnet_small").layers)
     assert len({len(line) for line in table}) == 1
     assert max(map(len, text.splitlines())) <= 100
-    assert re.search(r"module3_type1 +CapConv +4x4x256 +1,930,528 ", text)
+    assert re.search(r"module6_type1 +CapConv +4x4x256 +627,712 ", text)
     assert "It fits: a step takes about" in text
 
 

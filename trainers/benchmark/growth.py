@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from encapnet_tf.config import VARIANTS
 from trainers.benchmark.results import Measurement
 
 _VARIANT = "encapnet_small"
+_MODULES = len(VARIANTS[_VARIANT].type2_layers)
 _BATCH = 64
 _SOLVER_BATCH = 256
 
@@ -50,7 +52,7 @@ GROWTHS = {
     "depth": Growth(
         "type II layers of a module",
         (1, 2, 4, 8),
-        lambda size: _network(override={"type2_layers": (size,) * 3}),
+        lambda size: _network(override={"type2_layers": (size,) * _MODULES}),
     ),
     "iterations": Growth(
         "Sinkhorn iterations",

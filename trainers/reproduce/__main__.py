@@ -74,7 +74,8 @@ def from_flags(values: flags.FlagValues) -> Reproduction:
             f"Received: --experiment={values.experiment}."
         )
     given = cli.given_fields(values)
-    given.setdefault("dataset", Recipe.dataset)
+    fields = EXPERIMENTS[values.experiment].fields
+    given.setdefault("dataset", fields.get("dataset", Recipe.dataset))
     _check_budget(values, given)
     name = f"{values.experiment}-{data_name(given['dataset'])}"
     out = values.out or pathlib.Path("runs") / "reproduce" / name

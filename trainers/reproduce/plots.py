@@ -1,4 +1,4 @@
-"""The pictures of a reproduction: errors, figure 2 and figure 4."""
+"""The pictures of a reproduction: errors, curves, figure 2 and figure 4."""
 
 import pathlib
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib import ticker
 
-from trainers.pictures import BLUE, GREY, ORANGE, STYLE, save
+from trainers.pictures import BLUE, COLORS, GREY, ORANGE, STYLE, save
 from trainers.reproduce.experiments import DATA_NAMES
 from trainers.reproduce.outcomes import RowOutcome
 from trainers.reproduce.routing_dynamics import NUM_BINS
@@ -44,6 +44,43 @@ def errors(
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
         figure.legend(loc="outside upper center", ncols=2)
+        save(figure, path)
+
+
+def curve(
+    outcomes: Sequence[RowOutcome], axis_label: str, path: pathlib.Path
+) -> None:
+    """Draws the errors of rows that are points of curves.
+
+    Args:
+        outcomes: Rows with an error.
+        axis_label: What the places on the axis are.
+        path: Where the picture goes.
+    """
+    series: dict[str, list[RowOutcome]] = {}
+    for outcome in outcomes:
+        series.setdefault(outcome.row.point[0], []).append(outcome)
+    with plt.rc_context(STYLE):
+        figure, axis = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+        for (name, found), color in zip(series.items(), COLORS, strict=False):
+            axis.errorbar(
+                [o.row.point[1] for o in found],
+                [100 * o.error for o in found],
+                yerr=[100 * (o.spread or 0) for o in found],
+                fmt="o-", color=color, markersize=5, capsize=3, label=name,
+            )  # fmt: skip
+        places = sorted({o.row.point[1] for o in outcomes})
+        axis.set_xscale("log")
+        axis.set_xticks(places, [f"{place:,}" for place in places])
+        axis.xaxis.set_minor_locator(ticker.NullLocator())
+        axis.set_yscale("log")
+        axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 3, 5)))
+        axis.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axis.yaxis.set_minor_locator(ticker.NullLocator())
+        axis.set_xlabel(axis_label)
+        axis.set_ylabel("test error, %")
+        axis.grid(True)
+        axis.legend()
         save(figure, path)
 
 

@@ -20,8 +20,6 @@ from trainers.reproduce.sections import (
 from trainers.runs.folder import read_metrics
 from trainers.tables import aligned, markdown, write_csv
 
-_SIDES = "<<>>>>>>>>"
-
 
 def write(reproduction: Reproduction) -> None:
     """Writes `results.csv`, `report.md` and the pictures."""
@@ -51,7 +49,7 @@ def line(reproduction: Reproduction, row: Row, seed: int) -> str:
 
 def table(reproduction: Reproduction) -> str:
     """Sets out the rows for a terminal."""
-    return aligned(_cells(reproduction, reproduction.outcomes()), _SIDES)
+    return aligned(*_cells(reproduction, reproduction.outcomes()))
 
 
 def verdict(reproduction: Reproduction) -> str:
@@ -94,13 +92,22 @@ def _csv_row(
 
 
 def _cells(reproduction: Reproduction, outcomes: Sequence[RowOutcome]):
+    """The lines of the table, and to which side its columns are set."""
     data = reproduction.paper_data
     heads = (
         "row", "network", "error, %", f"paper, {DATA_NAMES[data]}",
         "parameters", "batch", "images seen", "epochs", "ms per step",
         "peak memory, MiB",
     )  # fmt: skip
-    return [heads, *(_row_cells(outcome, data) for outcome in outcomes)]
+    lines = [heads, *(_row_cells(outcome, data) for outcome in outcomes)]
+    if title := reproduction.experiment.validation:
+        errors = (_number(o.mean("validation_error"), "{:.2f}", 100)
+                  for o in outcomes)  # fmt: skip
+        lines = [
+            (*line[:3], cell, *line[3:])
+            for line, cell in zip(lines, (f"{title}, %", *errors), strict=True)
+        ]
+    return lines, "<<" + ">" * (len(lines[0]) - 2)
 
 
 def _row_cells(outcome: RowOutcome, data: str):
@@ -156,6 +163,8 @@ def _draw(reproduction, outcomes, data):
             for o in done
         ]  # fmt: skip
         plots.losses(histories, reproduction.figure)
+    elif figure == "curve":
+        plots.curve(done, reproduction.experiment.axis, reproduction.figure)
     if figure:
         pictures[reproduction.figure.name] = reproduction.experiment.title
     return pictures
@@ -166,7 +175,7 @@ def _report(reproduction, outcomes, pictures):
     sections = [
         f"# {experiment.title}",
         about_runs(reproduction, outcomes),
-        markdown(_cells(reproduction, outcomes), _SIDES),
+        markdown(*_cells(reproduction, outcomes)),
         "Error: on the test data, mean ± standard deviation over the seeds. "
         "Parameters: those left at inference. Epochs: images seen by the "
         f"training images; the paper's numbers come from {PAPER_BUDGET}. "

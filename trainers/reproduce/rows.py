@@ -40,6 +40,7 @@ class Row:
         note: What the paper says in place of a number.
         routing: Figure 2: the final share of the most dissimilar capsules in
             percent, and the length of the most similar.
+        point: Of a curve: the line's name, and the place on the axis.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Row:
     cost: PaperCost | None = None
     note: str = ""
     routing: tuple[float, float] | None = None
+    point: tuple[str, float] | None = None
 
 
 def _table1(name, label, variant, cifar10, mnist, cost, routing=None):
@@ -200,21 +202,4 @@ H_IMAGENET = (
     _imagenet("v3_strong", "EncapNet v3++", "encapnet_v3", 40.05,
               image_size=224, augmentation="strong", flip=True),
     _imagenet("resnet18", "ResNet-18", "resnet18", 58.17),
-)  # fmt: skip
-
-
-def _plain(name, label, variant, **override):
-    return Row(name, label, {"variant": variant, "override": override})
-
-
-# Ours: as deep as encapnet_small, the same sizes of maps, and as many
-# parameters at inference (2,077,856) within one percent.
-EQUAL_TIME = (
-    _plain("encapnet", "encapnet_small", "encapnet_small"),
-    _plain("cnn", "CNN, 2,096,274 parameters", "cnn_same_shape",
-           stem=((32, 2), (86, 1), (86, 1), (172, 2), (172, 1), (344, 2),
-                 (344, 1))),
-    _plain("resnet", "ResNet, 2,073,890 parameters", "resnet18",
-           stem=((32, 2),), channels=(84, 168, 336), blocks=(1, 1, 1),
-           strides=(1, 2, 2)),
 )  # fmt: skip

@@ -178,23 +178,34 @@ def _named(pairs):
 
 def _about_errors_alone(reproduction, outcomes):
     """What can be said where the paper has nothing to compare with."""
-    ranked = sorted(
-        (o for o in outcomes if o.error is not None), key=lambda o: o.error
-    )
-    if len(ranked) < 2:
+    places: dict[float | None, list[RowOutcome]] = {}
+    for outcome in outcomes:
+        if outcome.error is not None:
+            _, place = outcome.row.point or ("", None)
+            places.setdefault(place, []).append(outcome)
+    lines = [
+        _best_of(found, place, reproduction.experiment.axis)
+        for place, found in places.items()
+        if len(found) > 1
+    ]
+    if not lines:
         return "Fewer than two rows have an error yet."
-    best, *others = ranked
+    if reproduction.seeds == 1:
+        lines.append(_TOO_SMALL)
+    return " ".join(lines)
+
+
+def _best_of(outcomes, place, axis):
+    best, *others = sorted(outcomes, key=lambda outcome: outcome.error)
     close = [
         o.row.name for o in others if o.error - best.error <= noise(best, o)
     ]
     text = f"Row {best.row.name} has the least error, {best.error:.2%}"
+    if place is not None:
+        text = f"{place:,} {axis}: row {best.row.name}, {best.error:.2%}"
     if close:
-        text += f"; within the noise of it: {', '.join(close)}."
-    else:
-        text += ", further from all others than the noise."
-    if reproduction.seeds == 1:
-        text += f" {_TOO_SMALL}"
-    return text
+        return f"{text}; within the noise of it: {', '.join(close)}."
+    return f"{text}, further from all others than the noise."
 
 
 def about_costs(

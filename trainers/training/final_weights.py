@@ -50,11 +50,18 @@ class FinalWeights:
                     v.path: v.numpy() for v in self._model.weights
                 }
 
-    def is_patience_out(self, state: State) -> bool:
-        """Whether the best error is too long ago."""
-        patience = self._recipe.patience
+    def are_found(self, state: State) -> bool:
+        """Whether more epochs are not wanted.
+
+        The validation error is as low as asked for, or the best one is too
+        long ago.
+        """
+        patience, target = self._recipe.patience, self._recipe.target_error
         waited = state.epoch - 1 - state.best_epoch
-        return patience is not None and waited >= patience
+        if patience is not None and waited >= patience:
+            return True
+        reached = bool(state.history) and target is not None
+        return reached and self.error(state) <= target
 
     def settle(self, state: State) -> None:
         """Gives the model the best, the averaged or the last weights."""

@@ -148,7 +148,7 @@ class Loop:
         self._checkpointed_at = time.monotonic()
         with stopping.asked_first(self._stop):
             while self.state.epoch < self.epochs and not self.stopping:
-                if self.final_weights.is_patience_out(self.state):
+                if self.final_weights.are_found(self.state):
                     break
                 self._run_epoch()
         self._callbacks.on_train_end()

@@ -1,10 +1,11 @@
 """Searches for the best recipe: `python -m trainers.tune --help`.
 
 With no flags: `encapnet_small` on the built-in `house_numbers`, 12 trials over
-the agreement units' λ and ε. Each trial is trained as `trainers.fit` does and
-judged on the part of the training data that is set aside; the test data are
-never read. A trial of a small variant has 4 epochs unless --epochs is given.
-The same command on the same --tune_dir goes on where it stopped.
+learning rate and weight decay; with --agreement=one, over the units' λ and ε.
+Each trial is trained as `trainers.fit` does and judged on the part of the
+training data that is set aside; the test data are never read. A trial of a
+small variant has 4 epochs unless --epochs is given. The same command on the
+same --tune_dir goes on where it stopped.
 """
 
 import dataclasses
@@ -40,11 +41,13 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "best, each trained anew.", **kwargs,
     )  # fmt: skip
     flags.DEFINE_string(
-        "search", "agreement_weight,agreement_epsilon",
+        "search", None,
         f"What to search, of {'; '.join(map(str, AXES.values()))}. Or any "
         "field of the recipe, the network's config or its units, with a range "
         "or choices: NAME:LOW:HIGH, NAME=A/B/C. The first trial has the "
-        "recipe's own values, where these hold them.", **kwargs,
+        "recipe's own values, where these hold them. Default: lambda and "
+        "epsilon of the agreement units; in a network without units, "
+        "learning_rate and weight_decay.", **kwargs,
     )  # fmt: skip
     flags.DEFINE_integer(
         "max_trials", None, "Trials at most; a larger number, given later, "
@@ -79,7 +82,7 @@ def _search_from_flags(values) -> Search:
     recipe = cli.recipe_from_flags(values)
     if recipe.epochs is None:
         recipe = dataclasses.replace(recipe, epochs=_TRIAL_EPOCHS)
-    axes = parse_axes(split_texts(values.search))
+    axes = parse_axes(split_texts(values.search or _default_search(recipe)))
     space.defaults(axes, recipe)
     return Search(
         pathlib.Path(values.tune_dir or new_folder("tune", recipe.label)),
@@ -89,6 +92,12 @@ def _search_from_flags(values) -> Search:
         values.max_trials,
         values.executions_per_trial,
     )
+
+
+def _default_search(recipe):
+    if space.has_units(recipe.network()):
+        return "agreement_weight,agreement_epsilon"
+    return "learning_rate,weight_decay"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from encapnet_tf.config import AgreementConfig
+from encapnet_tf.config import AgreementConfig, NetworkConfig
 from trainers.recipe import Recipe
 from trainers.tune.axes import Axis
 
@@ -46,13 +46,18 @@ def _owner(axis, recipe):
                 return owner
         if not hasattr(AgreementConfig, axis.name):
             raise _not_there(axis, recipe, f"it has no {axis.name}")
-    placement = getattr(network, "agreement", "none")
-    modules = [placement] if isinstance(placement, str) else placement
-    if set(modules) == {"none"}:
+    if not has_units(network):
         raise _not_there(
             axis, recipe, "it has no agreement units (see --agreement)"
         )
     return network.agreement_options
+
+
+def has_units(network: NetworkConfig) -> bool:
+    """Whether a network has agreement units."""
+    placement = getattr(network, "agreement", "none")
+    modules = [placement] if isinstance(placement, str) else placement
+    return set(modules) != {"none"}
 
 
 def _not_there(axis, recipe, reason):

@@ -57,8 +57,8 @@ def test_only_what_is_named_grows():
     assert network("width", plain.num_capsules) == plain
     wide = network("width", 64)
     assert (wide.num_capsules, wide.stem) == (64, ((128, 2),))
-    assert network("depth", 1) == plain
-    assert network("depth", 8).type2_layers == (8, 8, 8)
+    assert network("depth", 0) == plain
+    assert network("depth", 8).type2_layers == (8,) * 6
     assert GROWTHS["iterations"].case(8)["num_iterations"] == 8
     for growth in GROWTHS.values():
         assert len(set(growth.sizes)) >= 3

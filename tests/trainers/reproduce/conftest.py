@@ -43,6 +43,7 @@ class FakeChild:
             result = {
                 "test_error": 0.5 if error is None else error,
                 "test_images": 10_000,
+                "validation_error": 0.125,
                 "train_images": 400 * recipe.batch_size,
                 "parameters": 2000,
                 "inference_parameters": 1500,

@@ -7,6 +7,7 @@ from encapnet_tf.models import variant_config
 from trainers.cost.step_trace import outline_model
 from trainers.recipe import Recipe, make_recipe
 from trainers.reproduce.experiments import DATA_NAMES, EXPERIMENTS
+from trainers.reproduce.opponents import AFFINE, EQUAL_TIME, FEW_LABELS
 
 ROWS = [
     pytest.param(experiment, row, id=f"{name}-{row.name}")
@@ -76,7 +77,8 @@ def test_a_row_s_network_is_its_variant_but_for_what_the_row_names(
 @pytest.mark.parametrize(("experiment", "row"), ROWS)
 def test_a_row_has_the_paper_s_numbers_or_says_why_not(experiment, row):
     assert set(row.paper) <= set(DATA_NAMES)
-    assert row.paper or row.note or row.name in ("encapnet", "cnn", "resnet")
+    ours = row in (*EQUAL_TIME, *FEW_LABELS, *AFFINE)
+    assert bool(row.paper or row.note) is not ours
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values())
@@ -87,7 +89,8 @@ def test_rows_differ_and_have_names_for_folders(experiment):
     made = [make_recipe(experiment.fields | row.fields) for row in rows]
     # Networks compare whole: an override that changes nothing shows.
     settings = [
-        (r.network(), r.loss, r.optimizer, r.augmentation) for r in made
+        (r.network(), r.loss, r.optimizer, r.augmentation, r.limit_train)
+        for r in made
     ]
     assert all(
         one != other
@@ -126,26 +129,45 @@ def count(fields):
     return sum(math.prod(v.shape) for v in model.trainable_variables)
 
 
-def test_the_equal_time_networks_have_the_parameters_of_encapnet_small():
+def test_the_opponents_have_the_parameters_of_encapnet_small():
     """At inference, within one percent; the labels tell the numbers."""
-    rows = EXPERIMENTS["equal_time"].rows
-    encapnet, *others = (count(row.fields) for row in rows)
-    assert encapnet == 2_077_856
-    for row, parameters in zip(rows[1:], others, strict=True):
+    encapnet, *others = (count(row.fields) for row in EQUAL_TIME)
+    assert encapnet == 1_279_296
+    for row, parameters in zip(EQUAL_TIME[1:], others, strict=True):
         assert parameters == pytest.approx(encapnet, rel=0.01)
         assert f"{parameters:,}" in row.label
 
 
-def test_the_equal_time_rows_share_all_but_the_network():
-    experiment = EXPERIMENTS["equal_time"]
+@pytest.mark.parametrize("name", ["equal_time", "affine"])
+def test_opponents_share_all_but_the_network_and_what_was_tuned(name):
+    experiment = EXPERIMENTS[name]
     first, *others = (
         make_recipe(experiment.fields | row.fields | {"epochs": 1})
         for row in experiment.rows
     )
+    own = {"variant", "override", "learning_rate", "weight_decay",
+           "augmentation"}  # fmt: skip
     for other in others:
-        for name in Recipe.__dataclass_fields__:
-            if name not in ("variant", "override"):
-                assert getattr(other, name) == getattr(first, name), name
+        for field in set(Recipe.__dataclass_fields__) - own:
+            assert getattr(other, field) == getattr(first, field), field
+
+
+def test_few_labels_are_as_many_as_their_rows_say():
+    for row in FEW_LABELS:
+        name, images = row.point
+        assert row.label == f"{name}, {images:,} images"
+        taken, share = (
+            row.fields[name] for name in ("limit_train", "validation_fraction")
+        )
+        assert taken - round(taken * share) == images
+    # The recipes of a network are the same for every number of images.
+    by_network = {}
+    for row in FEW_LABELS:
+        fields = {**row.fields, "limit_train": None}
+        by_network.setdefault(row.point[0], []).append(fields)
+    for found in by_network.values():
+        assert len(found) == 5
+        assert all(fields == found[0] for fields in found)
 
 
 def test_photographs_in_folders_are_mirrored_where_the_paper_mirrors():

@@ -1,8 +1,10 @@
 import dataclasses
 
 import pytest
+from absl import flags
 
 from encapnet_tf.models import variant_config
+from trainers.reproduce import __main__ as reproduce
 from trainers.reproduce.folder import narrowed
 
 
@@ -119,3 +121,12 @@ def test_the_plan_is_part_of_what_is_trained(make):
     assert recipe == dataclasses.replace(
         reproduction.recipe(row), epochs=3, steps_per_epoch=40, seed=4
     )
+
+
+def test_an_experiment_may_have_data_of_its_own():
+    values = flags.FlagValues()
+    reproduce.define(values)
+    values(["reproduce", "--experiment=affine", "--epochs=1"])
+    reproduction = reproduce.from_flags(values)
+    assert reproduction.given["dataset"] == "affine_mnist"
+    assert reproduction.path.name == "affine-affine_mnist"

@@ -65,6 +65,28 @@ def test_small_errors_are_not_crushed_by_large_ones(largest, scale):
     assert axis.get_xscale() == scale
 
 
+def test_curves_have_a_line_for_each_network(drawn, tmp_path):
+    rows = EXPERIMENTS["few_labels"].rows
+    outcomes = [
+        outcome(row, 0.01 * n, 0.01 * n + 0.02)
+        for n, row in enumerate(rows, start=1)
+    ]
+    plots.curve(outcomes, "training images", tmp_path / "curve.png")
+    (figure,) = drawn
+    (axis,) = figure.axes
+    names = list(dict.fromkeys(row.point[0] for row in rows))
+    assert legend(axis) == names
+    for place, container in enumerate(axis.containers):
+        line, _, (bars,) = container.lines
+        means = np.arange(place + 1, 16, len(names)) + 1.0
+        np.testing.assert_allclose(line.get_ydata(orig=False), means)
+        assert list(line.get_xdata()) == [500, 1000, 2000, 4000, 8000]
+        low = [segment[0][1] for segment in bars.get_segments()]
+        np.testing.assert_allclose(low, means - 2**0.5)
+    assert tick_labels(axis.xaxis) == ["500", "1,000", "2,000", "4,000",
+                                       "8,000"]  # fmt: skip
+
+
 def snapshot(epoch):
     percent = [0.0, 100 - epoch, *[0.0] * 18, epoch]
     lengths = [None, 0.01, *[None] * 18, 0.02]

@@ -119,3 +119,29 @@ def test_rows_without_a_paper_are_compared_among_themselves(make):
         "Row encapnet has the least error, 10.00%; within the noise of it: cnn"
         in report
     )
+
+
+def test_each_number_of_images_is_judged_by_itself(make):
+    reproduction = make(
+        "--experiment=few_labels", "--epochs=4", "--seeds=2",
+        "--rows=encapnet_500,cnn_500,cnn_1000,resnet_1000",
+    )  # fmt: skip
+    errors = {"encapnet_500": 0.2, "cnn_500": 0.3, "cnn_1000": 0.15}
+    running.run(reproduction, FakeChild(errors | {"resnet_1000": 0.151}))
+    assert reproduction.figure.exists()
+    words = reproduction.report.read_text().partition("## The order\n\n")[2]
+    assert words.startswith(
+        "500 training images: row encapnet_500, 20.00%, further from all "
+        "others than the noise. 1,000 training images: row cnn_1000, 15.00%; "
+        "within the noise of it: resnet_1000."
+    )
+
+
+def test_the_validation_error_stands_beside_the_test_error(make):
+    reproduction = make(
+        "--experiment=affine", "--epochs=4", "--seeds=1", "--rows=cnn"
+    )
+    running.run(reproduction, FakeChild({"cnn": 0.2}))
+    report = reproduction.report.read_text()
+    assert "| error, % | digits only moved, % | paper" in report
+    assert "| 20.00 | 12.50 | " in report

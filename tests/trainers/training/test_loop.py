@@ -213,6 +213,15 @@ def test_patience_stops_and_hands_over_the_best_weights(recipe, stripes):
     assert loop.validation_error == loop.state.history[best]["val_error"]
 
 
+def test_a_target_stops_the_run_where_it_is_reached(recipe, stripes):
+    fields = {"epochs": 40, "learning_rate": 1e-2}
+    plain, _ = train(recipe(**fields, target_error=1e-6), stripes)
+    # Every later epoch, to 40, would have been trained without the target.
+    errors = [row["val_error"] for row in plain.state.history]
+    assert min(errors[:-1], default=1) > errors[-1] == 0
+    assert plain.state.epoch < 40
+
+
 def test_averaged_weights_are_what_counts(recipe, stripes):
     plain, _ = train(recipe(), stripes)
     averaged, _ = train(recipe(ema=0.9), stripes)
