@@ -11,7 +11,7 @@ from absl import flags
 from trainers import cli
 from trainers.choices import STRATEGIES
 from trainers.files import check_writable, new_folder
-from trainers.recipe import Recipe, differences, read_recipe
+from trainers.recipe import Recipe, differences, has_units, read_recipe
 from trainers.runs.folder import (
     RunFolder,
     model_to_start_from,
@@ -46,6 +46,7 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Trains, tests once, and says what was written where."""
     cli.take_no_arguments(arguments)
     recipe = cli.recipe_from_flags(values)
+    _refuse_idle_flags(recipe)
     folder = RunFolder(values.run_dir or new_folder(recipe.label))
     _refuse_other_recipe(folder, recipe)
     if folder.summary.exists():
@@ -67,6 +68,18 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
         checkpoint_seconds=values.checkpoint_seconds,
         is_new=values.run_dir is None,
     )
+
+
+def _refuse_idle_flags(recipe: Recipe) -> None:
+    """λ and ε of no units would be a misunderstanding."""
+    for name in ("agreement_weight", "agreement_epsilon"):
+        given = getattr(recipe, name)
+        if given is not None and not has_units(recipe.network()):
+            raise ValueError(
+                f"`{name}` needs a network with agreement units. Received: "
+                f"{name}={given}, variant={recipe.variant}, which has none: "
+                "add --agreement=one."
+            )
 
 
 def _refuse_other_recipe(folder: RunFolder, recipe: Recipe) -> None:

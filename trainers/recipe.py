@@ -250,6 +250,13 @@ def make_recipe(given: dict[str, Any]) -> Recipe:
     return Recipe(**(preset | given))
 
 
+def has_units(network: NetworkConfig) -> bool:
+    """Whether a network has agreement units."""
+    placement = getattr(network, "agreement", "none")
+    modules = [placement] if isinstance(placement, str) else placement
+    return set(modules) != {"none"}
+
+
 def length_of_a_quick_run(steps: int) -> int:
     """Returns the default epochs of small variants, by the steps of each.
 

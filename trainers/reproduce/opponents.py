@@ -20,6 +20,7 @@ _NETWORKS = {
     }),
     "resnet": ("ResNet, 1,286,354 parameters", {
         "variant": "resnet18",
+        "weight_decay": 1e-3,  # the others: 1e-4, of the shared recipe
         "override": {
             "stem": ((32, 2),), "channels": (66, 132, 264),
             "blocks": (1, 1, 1), "strides": (1, 2, 2),

@@ -16,6 +16,7 @@ from absl import flags
 from trainers import cli, stopping
 from trainers.choices import TUNERS
 from trainers.files import check_writable, new_folder
+from trainers.recipe import has_units
 from trainers.runs.folder import model_to_start_from
 from trainers.tensorflow_start import start_tensorflow
 from trainers.tune import space
@@ -95,7 +96,7 @@ def _search_from_flags(values) -> Search:
 
 
 def _default_search(recipe):
-    if space.has_units(recipe.network()):
+    if has_units(recipe.network()):
         return "agreement_weight,agreement_epsilon"
     return "learning_rate,weight_decay"
 

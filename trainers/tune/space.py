@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from encapnet_tf.config import AgreementConfig, NetworkConfig
-from trainers.recipe import Recipe
+from encapnet_tf.config import AgreementConfig
+from trainers.recipe import Recipe, has_units
 from trainers.tune.axes import Axis
 
 # Fields of the recipe that stand for options of the agreement units.
@@ -51,13 +51,6 @@ def _owner(axis, recipe):
             axis, recipe, "it has no agreement units (see --agreement)"
         )
     return network.agreement_options
-
-
-def has_units(network: NetworkConfig) -> bool:
-    """Whether a network has agreement units."""
-    placement = getattr(network, "agreement", "none")
-    modules = [placement] if isinstance(placement, str) else placement
-    return set(modules) != {"none"}
 
 
 def _not_there(axis, recipe, reason):
