@@ -65,7 +65,11 @@ def test_help_and_a_misspelt_flag_start_nothing_slow(say, program):
         ("trainers.fit --init_from=a.keras", "Received: init_from=a.keras"),
         ("trainers.fit --run_dir=README.md/run", "Received: README.md/run;"),
         ("trainers.tune --search=cots", "Did you mean 'cost'?"),
-        ("trainers.tune --variant=resnet18", "has no agreement units"),
+        ("trainers.fit --agreement_weight=1", "add --agreement=one"),
+        (
+            "trainers.tune --variant=resnet18 --search=cost",
+            "has no agreement units",
+        ),
         ("trainers.reproduce --experiment=table1", "A budget for each run"),
         ("trainers.evaluate --run_dir=nowhere", "Received: run_dir=nowhere"),
         ("trainers.benchmark --parts=solvr", "Did you mean 'solver'?"),

@@ -199,10 +199,6 @@ def test_a_signal_saves_and_exits_within_ten_seconds(
         (["--augmentation=wild"], "`augmentation` must be.*Received"),
         (["--dtype_policy=int8"], "`dtype_policy` must be.*Received"),
         (["--agreement=three"], "`agreement` must be one of.*Received"),
-        (
-            ["--agreement_weight=1"],
-            "Received: agreement_weight=1.0, variant=encapnet_small.*=one",
-        ),
         (["--agreement_epsilon=0"], "`epsilon` > 0.*Received"),
         (["--override=colour=red"], "has no field colour.*Received"),
         (["--override=colour"], "takes NAME=VALUE.*Received"),
