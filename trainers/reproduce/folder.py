@@ -258,7 +258,12 @@ class Reproduction:
             seed: read_result(self.folder(row, seed)) for seed in self.all_seeds
         }
         found = {seed: r for seed, r in results.items() if r is not None}
-        return RowOutcome(row, self.recipe(row), self.plan(row), found)
+        return RowOutcome(
+            row=row,
+            recipe=self.recipe(row),
+            plan=self.plan(row),
+            results=found,
+        )
 
     def outcomes(self) -> list[RowOutcome]:
         """Returns what the rows have given so far, in their order."""

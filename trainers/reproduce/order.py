@@ -6,12 +6,7 @@ from scipy import stats
 
 from trainers.reproduce.outcomes import RowOutcome
 from trainers.reproduce.rows import Row
-from trainers.study.noise import noise_between
-
-
-def noise(one: RowOutcome, other: RowOutcome) -> float:
-    """How far apart the errors of two rows must be to mean anything."""
-    return noise_between(one.standard_error, other.standard_error)
+from trainers.study.outcome import noise
 
 
 @dataclass(frozen=True)

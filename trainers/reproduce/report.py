@@ -66,7 +66,7 @@ def _csv_row(
         "label": row.label,
         "variant": outcome.recipe.variant,
         "status": outcome.status,
-        "reason": outcome.failure,
+        "reason": outcome.failure.get("reason"),
         "error": outcome.error,
         "spread": outcome.spread,
     }

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from trainers.reproduce.experiments import DATA_NAMES, PAPER_BUDGET, Experiment
 from trainers.reproduce.folder import Reproduction
-from trainers.reproduce.order import compare, noise
+from trainers.reproduce.order import compare
 from trainers.reproduce.outcomes import RowOutcome
 from trainers.reproduce.routing_dynamics import read_snapshots
+from trainers.study.outcome import noise
 from trainers.tables import markdown
 
 # Runs whose steps took this much more or less than planned are pointed out.
@@ -35,7 +36,9 @@ def about_runs(
         _deviations(reproduction, outcomes),
     ]
     lines += [
-        f"Row {o.row.name} failed: {o.failure}" for o in outcomes if o.failure
+        f"Row {o.row.name} failed: {o.failure['reason']}"
+        for o in outcomes
+        if o.failure
     ]
     waiting = [o.row.name for o in outcomes if not o.results]
     if waiting:

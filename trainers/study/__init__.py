@@ -1,5 +1,5 @@
 """What searches and reproductions share.
 
-How long a run is (`budget`), what trains one (`trainer`) and how sure an
-outcome is (`noise`).
+How long a run is (`budget`), what trains one (`trainer`), what several gave
+(`outcome`) and how sure that is (`noise`).
 """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainers.files import written_atomically
-from trainers.study.noise import noise_between, standard_error
+from trainers.study.outcome import noise
 from trainers.tables import aligned, write_csv
 from trainers.tune import plots
 from trainers.tune.trials import Search, TrialOutcome
@@ -31,7 +31,6 @@ def ranking(outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
 
 def _row(search: Search, outcome: TrialOutcome) -> dict[str, Any]:
     seeds = [search.recipe.seed + turn for turn in range(search.executions)]
-    errors = outcome.errors + [None] * search.executions
     done = outcome.status == "completed"
     row = {
         "trial": outcome.trial,
@@ -42,12 +41,9 @@ def _row(search: Search, outcome: TrialOutcome) -> dict[str, Any]:
         "error": outcome.error if done else None,
         "spread": outcome.spread,
     }
-    row |= {
-        f"error_seed{seed}": error
-        for seed, error in zip(seeds, errors, strict=False)
-    }
+    row |= {f"error_seed{seed}": outcome.errors.get(seed) for seed in seeds}
     return row | {
-        "agreement_loss": outcome.agreement_loss,
+        "agreement_loss": outcome.mean("agreement_loss"),
         "seconds": outcome.seconds,
     }
 
@@ -91,7 +87,9 @@ def _completed(ranked):
     columns["error"] = [f"{o.error:.2%}" for o in ranked]
     if any(o.spread is not None for o in ranked):
         columns["spread"] = [f"{o.spread or 0:.2%}" for o in ranked]
-    columns["agreement loss"] = [_text(o.agreement_loss) for o in ranked]
+    columns["agreement loss"] = [
+        _text(o.mean("agreement_loss")) for o in ranked
+    ]
     columns["seconds"] = [f"{o.seconds:.0f}" for o in ranked]
     rows = [tuple(columns), *zip(*columns.values(), strict=True)]
     return aligned(rows, ">" * len(columns))
@@ -106,7 +104,7 @@ def _text(value):
 def verdict(outcomes: Sequence[TrialOutcome]) -> str:
     """Says which trial is best, and whether the noise allows saying so."""
     best, *others = ranking(outcomes)
-    close = [o for o in others if o.error - best.error <= _noise(best, o)]
+    close = [o for o in others if o.error - best.error <= noise(best, o)]
     found = f"Best is trial {best.trial} with {best.error:.2%}"
     if not others:
         return f"{found}, the only one that completed."
@@ -123,19 +121,6 @@ def verdict(outcomes: Sequence[TrialOutcome]) -> str:
         which = f"{len(names)} others are"
     return (
         f"{found}, but {which} within the noise of it (two standard errors "
-        f"of the difference, {_noise(best, close[0]):.2%}): take any of them, "
+        f"of the difference, {noise(best, close[0]):.2%}): take any of them, "
         "or more --executions_per_trial."
-    )
-
-
-def _noise(one, other):
-    return noise_between(_standard_error(one), _standard_error(other))
-
-
-def _standard_error(outcome):
-    return standard_error(
-        outcome.error,
-        outcome.validation_images,
-        outcome.spread,
-        len(outcome.errors),
     )

@@ -2,16 +2,15 @@
 
 import dataclasses
 import json
-import math
 import pathlib
 import shutil
-import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainers.files import write_json
 from trainers.recipe import Recipe, changes, differences
 from trainers.runs.folder import RunFolder, read_result
+from trainers.study.outcome import Outcome
 from trainers.tune import space
 from trainers.tune.axes import Axis
 
@@ -23,65 +22,33 @@ HOPELESS = 3
 _STATUS = {"COMPLETED": "completed", "FAILED": "failed"}
 
 
-@dataclass(frozen=True)
-class TrialOutcome:
+@dataclass(frozen=True, kw_only=True)
+class TrialOutcome(Outcome):
     """What a trial gave.
 
     Attributes:
         trial: Its number.
         status: "completed", "failed" or "running".
         values: The value of each axis.
-        recipe: That of the first execution.
-        results: One per execution that is over.
     """
 
     trial: str
     status: str
     values: dict[str, Any]
-    recipe: Recipe
-    results: list[dict[str, Any]] = field(default_factory=list)
+
+    def error_of(self, result: dict[str, Any]) -> float:
+        """The validation error."""
+        return result["validation_error"]
 
     @property
-    def errors(self) -> list[float]:
-        """The validation error of each execution that has one."""
-        return self._all("validation_error")
-
-    @property
-    def error(self) -> float:
-        """The mean over the executions; infinite unless completed."""
-        if self.status != "completed":
-            return math.inf
-        return statistics.fmean(self.errors)
-
-    @property
-    def spread(self) -> float | None:
-        """The standard deviation over the executions."""
-        return statistics.stdev(self.errors) if len(self.errors) > 1 else None
-
-    @property
-    def agreement_loss(self) -> float | None:
-        """What the agreement units still had to say in the last epoch."""
-        losses = self._all("agreement_loss")
-        return statistics.fmean(losses) if losses else None
+    def images(self) -> int:
+        """The validation images: every seed has its own."""
+        return sum(self.all_of("validation_images"))
 
     @property
     def seconds(self) -> float:
         """Time spent in training."""
-        return sum(self._all("seconds"))
-
-    @property
-    def validation_images(self) -> int:
-        """Images behind the error, over all executions."""
-        return sum(self._all("validation_images"))
-
-    @property
-    def failure(self) -> dict[str, str]:
-        """The kind of failure and its reason, where there is one."""
-        return next((r for r in self.results if "failed" in r), {})
-
-    def _all(self, name):
-        found = (result.get(name) for result in self.results)
-        return [value for value in found if value is not None]
+        return sum(self.all_of("seconds"))
 
 
 @dataclass(frozen=True)
@@ -172,16 +139,16 @@ class Search:
         """Returns what a trial has given so far."""
         values = trial.hyperparameters.values
         recipes = self.recipes(values)
-        results = [
-            read_result(self.folder(trial.trial_id, recipe))
+        results = {
+            recipe.seed: read_result(self.folder(trial.trial_id, recipe))
             for recipe in recipes
-        ]
+        }
         return TrialOutcome(
-            trial.trial_id,
-            _STATUS.get(trial.status, "running"),
-            {axis.name: values[axis.name] for axis in self.axes},
-            recipes[0],
-            [result for result in results if result is not None],
+            trial=trial.trial_id,
+            status=_STATUS.get(trial.status, "running"),
+            values={axis.name: values[axis.name] for axis in self.axes},
+            recipe=recipes[0],
+            results={s: r for s, r in results.items() if r is not None},
         )
 
     def outcomes(self, oracle: "kt.Oracle") -> list[TrialOutcome]:

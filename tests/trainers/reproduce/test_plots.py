@@ -18,7 +18,7 @@ def outcome(row, *errors, failed=False):
     }
     if failed:
         results = {0: {"failed": "diverged", "reason": "The loss is nan."}}
-    return RowOutcome(row, Recipe(), Plan(1), results)
+    return RowOutcome(row=row, recipe=Recipe(), plan=Plan(1), results=results)
 
 
 @pytest.mark.parametrize("experiment", ["table1", "equal_time"])

@@ -68,7 +68,7 @@ def test_every_experiment_runs_to_its_report(name, npz_path, tmp_path):
     assert running.run(reproduction, HereChild()) == 0
     report = reproduction.report.read_text()
     for outcome in reproduction.outcomes():
-        assert outcome.failure is None
+        assert not outcome.failure
         assert f"| {outcome.row.name} | {outcome.row.label} | " in report
         run = load_run(reproduction.folder(outcome.row, 0).path)
         crops = run.recipe.augmentation != "none"

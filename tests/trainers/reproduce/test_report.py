@@ -9,7 +9,8 @@ from tests.trainers.reproduce.conftest import PAPER, FakeChild
 from trainers.files import write_json
 from trainers.reproduce import report as reproduce_report
 from trainers.reproduce import running
-from trainers.reproduce.order import compare, noise
+from trainers.reproduce.order import compare
+from trainers.study.outcome import noise
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 

@@ -53,6 +53,9 @@ def values(folder):
     return [tuple(row[name] for name in BOTH) for row in rows(folder)]
 
 
-def outcome(recipe, trial, error, images=1000, **values):
+def outcome(recipe, trial, error, images=1000, epochs=1, **values):
     result = {"validation_error": error, "validation_images": images}
-    return TrialOutcome(trial, "completed", values, recipe(), [result])
+    return TrialOutcome(
+        trial=trial, status="completed", values=values,
+        recipe=recipe(epochs=epochs), results={0: result},
+    )  # fmt: skip

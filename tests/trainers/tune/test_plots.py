@@ -21,8 +21,14 @@ def draw(recipe, drawn, tmp_path):
             outcome(recipe, str(i), 0.1 + 0.01 * i, **grid[i])
             for i in range(points)
         ]
-        failed = TrialOutcome("13", "failed", grid[-2], recipe(), [FAILURE])
-        running = TrialOutcome("14", "running", grid[-1], recipe(), [])
+        failed = TrialOutcome(
+            trial="13", status="failed", values=grid[-2], recipe=recipe(),
+            results={0: FAILURE},
+        )  # fmt: skip
+        running = TrialOutcome(
+            trial="14", status="running", values=grid[-1], recipe=recipe(),
+            results={},
+        )  # fmt: skip
         plots.draw(axes, [*outcomes, failed, running], tmp_path / "l.png")
         return drawn.pop(), grid
 
@@ -86,10 +92,9 @@ def test_other_axes_have_a_panel_each(draw):
 def test_of_the_same_values_the_longest_run_counts(recipe, drawn, tmp_path):
     values = {"agreement_weight": 3.0, "agreement_epsilon": 0.1}
     first, longer = (
-        TrialOutcome(str(epochs), "completed", values, recipe(epochs=epochs),
-                [{"validation_error": error, "validation_images": 1000}])
+        outcome(recipe, str(epochs), error, epochs=epochs, **values)
         for epochs, error in ((1, 0.1), (4, 0.2))
-    )  # fmt: skip
+    )
     for order in ([first, longer], [longer, first]):
         plots.draw(parse_axes(BOTH), order, tmp_path / "l.png")
         assert texts(drawn.pop().axes[0]) == ["20.0"]

@@ -22,10 +22,14 @@ def test_the_verdict_says_what_the_noise_allows(recipe):
 
 def test_the_spread_over_seeds_is_noise_too(recipe):
     def trial(name, errors):
-        results = [
-            {"validation_error": e, "validation_images": 10**9} for e in errors
-        ]
-        return TrialOutcome(name, "completed", {}, recipe(), results)
+        results = {
+            seed: {"validation_error": e, "validation_images": 10**9}
+            for seed, e in enumerate(errors)
+        }
+        return TrialOutcome(
+            trial=name, status="completed", values={}, recipe=recipe(),
+            results=results,
+        )  # fmt: skip
 
     calm = [trial("0", [0.10, 0.10]), trial("1", [0.12, 0.12])]
     assert "farther" in report.verdict(calm)
