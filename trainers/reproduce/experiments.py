@@ -5,6 +5,7 @@ from typing import Any
 
 from trainers.recipe import QUICK
 from trainers.reproduce.opponents import AFFINE, EQUAL_TIME, FEW_LABELS
+from trainers.reproduce.questions import Question
 from trainers.reproduce.rows import (
     CAPCONV,
     CAPNET,
@@ -45,6 +46,7 @@ class Experiment:
         published: Errors of other networks, as the paper quotes them.
         reference: The row that times are compared with.
         notes: What has to be said about the paper's numbers.
+        questions: What the report answers first, row against row.
     """
 
     title: str
@@ -58,6 +60,7 @@ class Experiment:
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     reference: str = ""
     notes: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()
 
 
 _TABLE1_NOTES = (
@@ -112,6 +115,17 @@ _OPPONENTS = (
 )
 
 
+def _against_opponents(ending="", when=""):
+    return tuple(
+        Question(
+            f"Is encapnet_small better than the {name}{when}?",
+            f"encapnet{ending}",
+            f"{name.lower()}{ending}",
+        )
+        for name in ("CNN", "ResNet")
+    )
+
+
 def _of(rows, *names):
     return tuple(row for row in rows if row.name in names)
 
@@ -122,9 +136,21 @@ EXPERIMENTS = {
         TABLE1,
         reference="c",
         notes=_TABLE1_NOTES,
+        questions=(
+            Question("Does the aide help?", "f", "e"),
+            Question("Is EncapNet better than the CNN of its shape?", "e", "c"),
+            Question("Is it better than dynamic routing?", "f", "a"),
+            Question("Is it better than EM routing?", "f", "b"),
+        ),
     ),
     "capconv_design": Experiment(
-        "The capConv block of an 18-layer EncapNet (table 3, left)", CAPCONV
+        "The capConv block of an 18-layer EncapNet (table 3, left)",
+        CAPCONV,
+        questions=(
+            Question("Does the aide help?", "4", "1"),
+            Question("Do skips help?", "7", "4"),
+            Question("Do two agreement units help?", "8", "7"),
+        ),
     ),
     "regularization": Experiment(
         "What regularises an 18-layer EncapNet and ResNet (table 3, right)",
@@ -133,9 +159,17 @@ EXPERIMENTS = {
             "ResNet-20 has 8.75 in its own paper and 6.98 in a third party's "
             "hands, as the paper says.",
         ),
+        questions=(
+            Question("Does OT help EncapNet?", "c", "a"),
+            Question("Does KL help EncapNet?", "b", "a"),
+            Question("Is OT better than KL?", "c", "b"),
+            Question("Does OT help ResNet?", "resnet_c", "resnet_a"),
+        ),
     ),
     "capnet_ablation": Experiment(
-        "Routing, loss and optimiser of CapNet (appendix A, table 5)", CAPNET
+        "Routing, loss and optimiser of CapNet (appendix A, table 5)",
+        CAPNET,
+        questions=(Question("Does routing help?", "r3", "r1"),),
     ),
     "state_of_the_art": Experiment(
         "EncapNet beside others (table 4, left)",
@@ -187,6 +221,7 @@ EXPERIMENTS = {
         EQUAL_TIME,
         fields=_SHORT,
         notes=(_OPPONENTS,),
+        questions=_against_opponents(),
     ),
     "few_labels": Experiment(
         "Error over the number of training images (ours)",
@@ -196,6 +231,7 @@ EXPERIMENTS = {
         figure="curve",
         axis="training images",
         notes=(_OPPONENTS,),
+        questions=_against_opponents("_2000", " with 2,000 images"),
     ),
     "affine": Experiment(
         "Digits turned, sheared and scaled, never seen so in training (ours)",
@@ -216,5 +252,6 @@ EXPERIMENTS = {
             "affine change. Sabour et al. (2017) stopped at 0.77% and report "
             "21% errors of their CapsNet, 34% of a CNN, on affNIST.",
         ),
+        questions=_against_opponents(),
     ),
 }

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from scipy import stats
 
 from trainers.reproduce.outcomes import RowOutcome
+from trainers.reproduce.questions import tau_interval
 from trainers.reproduce.rows import Row
 from trainers.study.outcome import noise
 
@@ -17,6 +18,8 @@ class OrderComparison:
         rows: How many rows have an error in both.
         tau: Kendall's tau of the two orders, from -1 to 1.
         p_value: How often chance alone gives a tau as far from 0.
+        interval: Where tau lies when the seeds are drawn anew (95%); None for
+            a single seed.
         same: Pairs further apart than the noise, in the paper's order.
         reversed: Those in the other order: (ours better, ours worse).
         close: Pairs too close to tell.
@@ -25,6 +28,7 @@ class OrderComparison:
     rows: int
     tau: float
     p_value: float
+    interval: tuple[float, float] | None
     same: list[tuple[Row, Row]]
     reversed: list[tuple[Row, Row]]
     close: list[tuple[Row, Row]]
@@ -53,4 +57,10 @@ def compare(outcomes: list[RowOutcome], data: str) -> OrderComparison | None:
             elif gap < 0:
                 kind = "reversed"
             pairs[kind].append((better.row, worse.row))
-    return OrderComparison(len(both), float(tau), float(p_value), **pairs)
+    return OrderComparison(
+        len(both),
+        float(tau),
+        float(p_value),
+        tau_interval(both, paper),
+        **pairs,
+    )

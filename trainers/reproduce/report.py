@@ -14,6 +14,7 @@ from trainers.reproduce.sections import (
     about_costs,
     about_order,
     about_others,
+    about_questions,
     about_routing,
     about_runs,
 )
@@ -53,8 +54,11 @@ def table(reproduction: Reproduction) -> str:
 
 
 def verdict(reproduction: Reproduction) -> str:
-    """Says what the order of the rows means."""
-    return about_order(reproduction, reproduction.outcomes())
+    """Says what the order of the rows means, and answers the questions."""
+    outcomes = reproduction.outcomes()
+    parts = (about_questions(reproduction, outcomes),
+             about_order(reproduction, outcomes))  # fmt: skip
+    return "\n".join(filter(None, parts))
 
 
 def _csv_row(
@@ -72,9 +76,9 @@ def _csv_row(
     }
     for seed in reproduction.all_seeds:
         found[f"error_seed{seed}"] = outcome.errors.get(seed)
-    for name in ("test_images", "parameters", "inference_parameters",
-                 "images_seen", "train_images", "peak_memory_bytes",
-                 "train_seconds"):  # fmt: skip
+    for name in ("train_error", "test_images", "parameters",
+                 "inference_parameters", "images_seen", "train_images",
+                 "peak_memory_bytes", "train_seconds"):  # fmt: skip
         found[name] = outcome.mean(name)
     return found | {
         "seconds_per_step": outcome.seconds_per_step,
@@ -96,8 +100,8 @@ def _cells(reproduction: Reproduction, outcomes: Sequence[RowOutcome]):
     data = reproduction.paper_data
     heads = (
         "row", "network", "error, %", f"paper, {DATA_NAMES[data]}",
-        "parameters", "batch", "images seen", "epochs", "ms per step",
-        "peak memory, MiB",
+        "training error, %", "parameters", "batch", "images seen", "epochs",
+        "ms per step", "peak memory, MiB",
     )  # fmt: skip
     lines = [heads, *(_row_cells(outcome, data) for outcome in outcomes)]
     if title := reproduction.experiment.validation:
@@ -120,6 +124,7 @@ def _row_cells(outcome: RowOutcome, data: str):
         row.label,
         error_text(outcome),
         paper or "–",
+        _number(outcome.mean("train_error"), "{:.2f}", 100),
         _number(outcome.mean("inference_parameters")),
         str(outcome.recipe.batch_size),
         _number(images),
@@ -174,6 +179,7 @@ def _report(reproduction, outcomes, pictures):
     experiment = reproduction.experiment
     sections = [
         f"# {experiment.title}",
+        about_questions(reproduction, outcomes),
         about_runs(reproduction, outcomes),
         markdown(*_cells(reproduction, outcomes)),
         "Error: on the test data, mean ± standard deviation over the seeds. "

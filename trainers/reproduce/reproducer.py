@@ -75,6 +75,7 @@ class Reproducer(Trainer):
             "load_per_core": round(machine.load_per_core(), 2),
             "train_images": loop.train.num_examples,
             "final_loss": loop.state.history[-1]["loss"],
+            "train_error": loop.state.history[-1]["error"],
         }
         return finish_run(loop, loop.folder) | measured
 

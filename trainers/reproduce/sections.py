@@ -6,6 +6,7 @@ from trainers.reproduce.experiments import DATA_NAMES, PAPER_BUDGET, Experiment
 from trainers.reproduce.folder import Reproduction
 from trainers.reproduce.order import compare
 from trainers.reproduce.outcomes import RowOutcome
+from trainers.reproduce.questions import answer
 from trainers.reproduce.routing_dynamics import read_snapshots
 from trainers.study.outcome import noise
 from trainers.tables import markdown
@@ -160,7 +161,8 @@ def about_order(
     else:
         lines.append(
             f"Kendall's tau between our order and the paper's is "
-            f"{found.tau:.2f} ({found.rows} rows, p = {found.p_value:.2g}). "
+            f"{found.tau:.2f} ({found.rows} rows, p = {found.p_value:.2g}"
+            f"{_interval_text(found)}). "
             "Pairs of rows further apart than the noise (two standard "
             f"errors): {decided} of {pairs}, {len(found.same)} in the paper's "
             f"order, {len(found.reversed)} the other way round"
@@ -169,6 +171,42 @@ def about_order(
     if reproduction.seeds == 1:
         lines.append(_TOO_SMALL)
     return " ".join(lines)
+
+
+def _interval_text(found):
+    if found.interval is None:
+        return ""
+    low, high = found.interval
+    return f"; {low:.2f} to {high:.2f} when the seeds are drawn anew, 95%"
+
+
+def about_questions(
+    reproduction: Reproduction, outcomes: Sequence[RowOutcome]
+) -> str:
+    """Answers what the experiment asks, row against row."""
+    by_name = {o.row.name: o for o in outcomes}
+    lines = []
+    for question in reproduction.experiment.questions:
+        pair = [by_name.get(n) for n in (question.row, question.other)]
+        found = answer(*pair) if all(pair) else None
+        if found:
+            lines.append(f"- **{question.text}** {_answer_text(found, *pair)}")
+    return "\n".join(lines)
+
+
+def _answer_text(found, row, other):
+    text = (
+        f"{found.verdict}: {row.row.name} {row.error:.2%}, {other.row.name} "
+        f"{other.error:.2%}, {100 * abs(found.gain):.2f} "
+    )
+    if found.p_value is None:
+        direction = "less" if found.gain > 0 else "more"
+        return f"{text}points {direction} with a single seed."
+    return (
+        f"{text}± {100 * found.spread:.2f} points "
+        f"{'less' if found.gain > 0 else 'more'} (paired t-test over "
+        f"{found.seeds} seeds, p = {found.p_value:.2g})."
+    )
 
 
 def _named(pairs):
