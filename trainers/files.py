@@ -65,6 +65,19 @@ def check_writable(folder: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
+def owned(folder: pathlib.Path) -> Iterator[bool]:
+    """Takes a folder, made where it is missing; says whether nobody has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+@contextlib.contextmanager
 def locked(folder: pathlib.Path, refusal: str) -> Iterator[None]:
     """Keeps a second process out of a folder.
 
@@ -72,10 +85,7 @@ def locked(folder: pathlib.Path, refusal: str) -> Iterator[None]:
         folder: Made where it is missing.
         refusal: What the second process says.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(refusal) from None
+    with owned(folder) as is_free:
+        if not is_free:
+            raise ValueError(refusal)
         yield

@@ -60,6 +60,7 @@ _RANGES = {
     "limit_test": _AT_LEAST_1,
     "patience": _AT_LEAST_1,
     "seed": _AT_LEAST_0,
+    "subset_seed": _AT_LEAST_0,
     "weight_decay": _AT_LEAST_0,
     "learning_rate": _ABOVE_0,
     "clip_norm": _ABOVE_0,
@@ -158,6 +159,11 @@ class Recipe:
         "differ.",
     )
     seed: int = _flag(0, "Seed of weights, order and augmentation.")
+    subset_seed: int | None = _flag(
+        None, "Seed of which images --limit_train, --limit_test and "
+        "--validation_fraction take; default: --seed. Several seeds then see "
+        "the same images.",
+    )  # fmt: skip
     deterministic: bool = _flag(
         False,
         "The same numbers from the same seed on GPUs too, bit for bit, if "
@@ -186,6 +192,11 @@ class Recipe:
     def label(self) -> str:
         """What its folders are named after: the network and the data."""
         return f"{self.variant}-{self.dataset.partition(':')[0]}"
+
+    @property
+    def seed_of_subsets(self) -> int:
+        """The seed of which images are taken."""
+        return self.seed if self.subset_seed is None else self.subset_seed
 
     def network(self, **more: Any) -> NetworkConfig:
         """Returns the config of the network that this recipe trains."""

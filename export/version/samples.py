@@ -83,10 +83,10 @@ def read_samples(
 def _training_counts(run, data):
     """Counts the classes of what was left when validation had its share."""
     recipe = run.recipe
-    train = limited(data.train, recipe.limit_train, recipe.seed)
+    train = limited(data.train, recipe.limit_train, recipe.seed_of_subsets)
     if data.validation is None:
         train, _ = split_validation(
-            train, recipe.validation_fraction, recipe.seed
+            train, recipe.validation_fraction, recipe.seed_of_subsets
         )
     if not isinstance(train, IndexedSplit):
         return None  # streamed: to count them is to read them all

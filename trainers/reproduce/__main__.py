@@ -8,6 +8,7 @@ command goes on where it stopped; rows and seeds may be added later.
 """
 
 import dataclasses
+import math
 import pathlib
 import shlex
 import sys
@@ -19,6 +20,7 @@ from trainers.files import check_writable
 from trainers.recipe import Recipe
 from trainers.reproduce.experiments import EXPERIMENTS, PAPER_BUDGET
 from trainers.reproduce.folder import Reproduction, data_name
+from trainers.reproduce.protocols import PROTOCOLS, protocol_text
 from trainers.tensorflow_start import start_tensorflow
 
 
@@ -38,6 +40,16 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_integer(
         "seeds", 3, "Runs of each row, with the seeds --seed, --seed + 1, ….",
         lower_bound=1, **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_list(
+        "learning_rates", None, "Choose each row's learning rate of these, by "
+        "the validation error of the first seed.", **kwargs,
+    )  # fmt: skip
+    flags.DEFINE_enum(
+        "protocol", None, list(PROTOCOLS), "Defaults that go together. "
+        "converged: few images, the same for every run, and many epochs, so "
+        f"that training errors end near zero: {protocol_text('converged')}.",
+        **kwargs,
     )  # fmt: skip
     flags.DEFINE_float(
         "narrow", 1.0, "Divide all widths of all networks by this.",
@@ -73,7 +85,10 @@ def from_flags(values: flags.FlagValues) -> Reproduction:
             f"--experiment must be one of {', '.join(EXPERIMENTS)}. "
             f"Received: --experiment={values.experiment}."
         )
-    given = cli.given_fields(values)
+    preset = PROTOCOLS.get(values.protocol, {})
+    rates = _rates(values, preset)
+    given = preset | cli.given_fields(values)
+    given.pop("learning_rates", None)
     fields = EXPERIMENTS[values.experiment].fields
     given.setdefault("dataset", fields.get("dataset", Recipe.dataset))
     _check_budget(values, given)
@@ -89,8 +104,31 @@ def from_flags(values: flags.FlagValues) -> Reproduction:
         values.narrow,
         values.minutes,
         values.seeds,
+        rates,
         shlex.join(["python", "-m", "trainers.reproduce", *sys.argv[1:]]),
     )
+
+
+def _rates(values, preset):
+    """The learning rates to choose from: a flag's, else the protocol's."""
+    if values.learning_rate is not None:
+        if values.learning_rates:
+            raise ValueError(
+                "The learning rate is either given or chosen. Received: "
+                "--learning_rate and --learning_rates."
+            )
+        return ()
+    texts = values.learning_rates or preset.get("learning_rates", ())
+    try:
+        rates = tuple(float(text) for text in texts)
+    except ValueError:
+        rates = (math.nan,)
+    if not all(0 < rate < math.inf for rate in rates):
+        raise ValueError(
+            "--learning_rates takes numbers > 0. Received: "
+            f"--learning_rates={','.join(map(str, texts))}."
+        )
+    return rates
 
 
 def _check_budget(values, given):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import pathlib
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +68,7 @@ class Reproduction:
         narrow: What all widths are divided by.
         minutes: Time for the training steps of a run; None: by epochs.
         seeds: Runs of each row, with consecutive seeds.
+        rates: Learning rates to choose each row's from; none: the recipe's.
         command: What it was started with, for its report.
     """
 
@@ -78,6 +80,7 @@ class Reproduction:
     narrow: float = 1.0
     minutes: float | None = None
     seeds: int = 1
+    rates: tuple[float, ...] = ()
     command: str = ""
 
     def __post_init__(self):
@@ -201,14 +204,50 @@ class Reproduction:
     def _plan_file(self, row):
         return self.path / row.name / "plan.json"
 
-    def planned_recipe(self, row: Row, seed: int) -> Recipe:
-        """Returns the recipe of a run, its length included."""
-        plan = self.plan(row)
+    def planned_recipe(
+        self, row: Row, seed: int, rate: float | None = None
+    ) -> Recipe:
+        """Returns the recipe of a run, its length included.
+
+        Args:
+            row: The row.
+            seed: The run's seed.
+            rate: A learning rate to try; default: the row's.
+        """
+        plan, recipe = self.plan(row), self.recipe(row, seed)
         return dataclasses.replace(
-            self.recipe(row, seed),
+            recipe,
             epochs=plan.epochs,
             steps_per_epoch=plan.steps_per_epoch,
+            learning_rate=rate or self.rate(row) or recipe.learning_rate,
         )
+
+    def tried(self, row: Row, rate: float) -> RunFolder:
+        """Returns where a learning rate of a row is tried."""
+        return RunFolder(self.path / row.name / f"rate{rate:g}")
+
+    def rate(self, row: Row) -> float | None:
+        """Returns the learning rate that was chosen for a row, if any."""
+        found = self._rates_file(row)
+        if not found.exists():
+            return None
+        return json.loads(found.read_text())["learning_rate"]
+
+    def choose_rate(self, row: Row, errors: dict[float, float]) -> float:
+        """Notes and returns the learning rate of the least validation error.
+
+        Args:
+            row: The row.
+            errors: The validation error of each rate; infinite if it failed.
+        """
+        best = min(errors, key=errors.get)
+        known = {f"{r:g}": e for r, e in errors.items() if math.isfinite(e)}
+        content = {"learning_rate": best, "validation_errors": known}
+        write_json(self._rates_file(row), content)
+        return best
+
+    def _rates_file(self, row):
+        return self.path / row.name / "rates.json"
 
     def save_settings(self) -> None:
         """Records what is asked for."""
@@ -249,6 +288,7 @@ class Reproduction:
             "experiment": self.name,
             "minutes": self.minutes,
             "epochs": None if self.minutes else self.given["epochs"],
+            "learning_rates": list(self.rates) or None,
             "recipes": stored | recipes,
         }
 
@@ -258,9 +298,12 @@ class Reproduction:
             seed: read_result(self.folder(row, seed)) for seed in self.all_seeds
         }
         found = {seed: r for seed, r in results.items() if r is not None}
+        recipe, rate = self.recipe(row), self.rate(row)
+        if rate is not None:
+            recipe = dataclasses.replace(recipe, learning_rate=rate)
         return RowOutcome(
             row=row,
-            recipe=self.recipe(row),
+            recipe=recipe,
             plan=self.plan(row),
             results=found,
         )

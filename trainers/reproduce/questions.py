@@ -94,5 +94,7 @@ def tau_interval(
         stats.kendalltau(errors[:, seeds].mean(axis=1), paper).statistic
         for seeds in chosen
     ]
+    if np.isnan(taus).all():  # all rows are equal
+        return None
     low, high = np.nanpercentile(taus, (2.5, 97.5))
     return float(low), float(high)

@@ -10,13 +10,13 @@ from trainers.reproduce.folder import Reproduction
 from trainers.reproduce.outcomes import RowOutcome
 from trainers.reproduce.routing_dynamics import read_snapshots
 from trainers.reproduce.rows import Row
+from trainers.reproduce.run_section import about_runs
 from trainers.reproduce.sections import (
     about_costs,
     about_order,
     about_others,
     about_questions,
     about_routing,
-    about_runs,
 )
 from trainers.runs.folder import read_metrics
 from trainers.tables import aligned, markdown, write_csv
@@ -83,6 +83,7 @@ def _csv_row(
     return found | {
         "seconds_per_step": outcome.seconds_per_step,
         "batch_size": outcome.recipe.batch_size,
+        "learning_rate": outcome.recipe.learning_rate,
         "epochs": plan and plan.epochs,
         "steps_per_epoch": plan and plan.steps_per_epoch,
         "paper_data": data,

@@ -1,10 +1,11 @@
 """Runs an experiment: row after row, seed after seed, each in a `Child`."""
 
 import dataclasses
+import math
 import sys
 
 from trainers import cli, stopping
-from trainers.files import locked, write_json
+from trainers.files import owned, write_json
 from trainers.reproduce import report
 from trainers.reproduce.experiments import PAPER_BUDGET
 from trainers.reproduce.folder import Reproduction
@@ -53,25 +54,27 @@ def run(reproduction: Reproduction, child: Child) -> int:
     if not reproduction.settings.exists():
         child.check(reproduction.recipe(reproduction.rows[0]))
         child.close()
-    with locked(
-        reproduction.path,
-        "Another process runs an experiment in this folder. "
-        f"Received: --out={reproduction.path}.",
-    ):
-        reproduction.save_settings()
-        _announce(reproduction)
-        runs = [
-            (row, seed)
-            for seed in reproduction.all_seeds
-            for row in reproduction.rows
-        ]
-        for number, (row, seed) in enumerate(runs, start=1):
+    reproduction.save_settings()
+    _announce(reproduction)
+    runs = [
+        (row, seed)
+        for seed in reproduction.all_seeds
+        for row in reproduction.rows
+    ]
+    elsewhere = 0
+    for number, (row, seed) in enumerate(runs, start=1):
+        with owned(reproduction.path / row.name) as is_free:
+            if not is_free:
+                elsewhere += 1
+                continue
             if read_result(reproduction.folder(row, seed)) is None:
                 _run_row(reproduction, child, row, seed)
                 report.write(reproduction)
-            text = report.line(reproduction, row, seed)
-            print(f"[{number}/{len(runs)}] {text}", flush=True)
-        return _finish(reproduction)
+        text = report.line(reproduction, row, seed)
+        print(f"[{number}/{len(runs)}] {text}", flush=True)
+    if elsewhere:
+        print(f"Left to other processes in this folder: {elsewhere} runs.")
+    return _finish(reproduction)
 
 
 def _run_row(reproduction, child, row, seed):
@@ -82,9 +85,38 @@ def _run_row(reproduction, child, row, seed):
             write_json(folder.result, measured)
             return
         reproduction.save_plan(row, **measured)
-    # Each run has a process of its own: its memory is that of the row.
-    child.run(reproduction.planned_recipe(row, seed), folder)
+    if reproduction.rates and reproduction.rate(row) is None:
+        _choose_rate(reproduction, child, row)
+        if read_result(folder) is not None:
+            return
+    _train(child, reproduction.planned_recipe(row, seed), folder)
+
+
+def _train(child, recipe, folder):
+    """Trains in a process of its own: its memory is that of the row."""
+    result = child.run(recipe, folder)
     child.close()
+    return result
+
+
+def _choose_rate(reproduction, child, row):
+    """Tries the learning rates with the first seed; the best run is its."""
+    first = reproduction.all_seeds[0]
+    errors = {}
+    for rate in reproduction.rates:
+        folder = reproduction.tried(row, rate)
+        recipe = reproduction.planned_recipe(row, first, rate)
+        result = _train(child, recipe, folder)
+        error = errors[rate] = result.get("validation_error", math.inf)
+        print(
+            f"row {row.name}, learning rate {rate:g}: validation error "
+            f"{error:.2%}",
+            flush=True,
+        )
+    best = reproduction.choose_rate(row, errors)
+    reproduction.tried(row, best).path.replace(
+        reproduction.folder(row, first).path
+    )
 
 
 def _measure(reproduction, child, row):

@@ -109,13 +109,13 @@ class Loop:
         self._events = None
 
     def _split_data(self):
-        recipe = self.recipe
-        train = limited(self.dataset.train, recipe.limit_train, recipe.seed)
-        self.test = limited(self.dataset.test, recipe.limit_test, recipe.seed)
+        recipe, seed = self.recipe, self.recipe.seed_of_subsets
+        train = limited(self.dataset.train, recipe.limit_train, seed)
+        self.test = limited(self.dataset.test, recipe.limit_test, seed)
         self.train, self.validation = train, self.dataset.validation
         if self.validation is None:
             self.train, self.validation = split_validation(
-                train, recipe.validation_fraction, recipe.seed
+                train, recipe.validation_fraction, seed
             )
         self.steps = self.train.num_examples // recipe.batch_size
         if self.steps == 0:

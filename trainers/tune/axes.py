@@ -97,6 +97,7 @@ AXES = {
 _FIXED = {
     "variant", "dataset", "data_dir", "epochs", "steps_per_epoch", "override",
     "validation_fraction", "limit_train", "limit_test", "init_from", "seed",
+    "subset_seed",
 }  # fmt: skip
 _FORMS = "NAME, NAME:LOW:HIGH or NAME=A/B/C"
 

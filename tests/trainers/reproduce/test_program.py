@@ -37,6 +37,10 @@ TINY = {
     "figure4": ["--rows=resnet_a,resnet_c", STAGES],
     "h_imagenet": ["--rows=resnet18", STAGES, "--image_size=32"],
     "equal_time": ["--rows=cnn", "--narrow=8"],
+    "few_labels": [
+        "--rows=cnn_500", "--narrow=8", "--set=cnn_500.limit_train=240",
+    ],
+    "affine": ["--rows=resnet", "--narrow=8"],
 }  # fmt: skip
 
 

@@ -145,13 +145,20 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(make):
     assert not reproduction.path.exists()
 
 
-def test_a_second_process_is_kept_out(make):
-    reproduction = make("--experiment=table1", "--epochs=1", "--seeds=1")
+def test_no_run_is_run_by_two_processes(make):
+    flags = ("--experiment=table1", "--epochs=1", "--seeds=2", "--rows=c,e")
+    reproduction = make(*flags)
+    other = FakeChild(PAPER)
 
     class Curious(FakeChild):
         def run(self, recipe, folder):
-            with pytest.raises(ValueError, match="Another process.*Received"):
-                running.run(reproduction, FakeChild())
+            if not self.runs:
+                # Another process starts in the midst of the first run.
+                assert running.run(reproduction, other) == 0
             super().run(recipe, folder)
 
-    assert running.run(reproduction, Curious(PAPER)) == 0
+    child = Curious(PAPER)
+    assert running.run(reproduction, child) == 0
+    runs = [(r.variant, r.seed) for r in child.runs + other.runs]
+    assert len(runs) == len(set(runs)) == 4
+    assert {r.variant for r in other.runs} == {"encapnet6_master"}
