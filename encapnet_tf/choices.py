@@ -15,8 +15,8 @@ CNN_AGREEMENTS = ("none", "one")
 # A feedback agreement unit.
 COSTS = ("cosine", "l2", "sqeuclidean")
 GENERATORS = ("capsule", "vanilla")
-EXTRACTORS = ("conv", "none")
-DIVERGENCES = ("sinkhorn", "kl")
+EXTRACTORS = ("conv", "frozen", "standardized", "none")
+DIVERGENCES = ("sinkhorn", "kl", "paired")
 BATCHES = ("replica", "global")
 SOLVER_DOMAINS = ("auto", "log", "scaling")
 
