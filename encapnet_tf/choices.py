@@ -34,14 +34,14 @@ ROUTINGS = ("dynamic", "em")
 SOFTMAX_OVER = ("lower", "higher")
 ROUTING_LOGITS = ("zero", "random", "learnable")
 
-AUGMENTATIONS = ("none", "mild", "strong")
+AUGMENTATIONS = ("none", "mild", "mirrored", "strong")
 
 
 def mirrors(augmentation: str, flip: bool) -> bool:
     """Whether training shows mirrored images: only then a test may.
 
     Example:
-        >>> mirrors("strong", flip=True), mirrors("mild", flip=True)
+        >>> mirrors("mirrored", flip=True), mirrors("mild", flip=True)
         (True, False)
     """
-    return augmentation == "strong" and flip
+    return augmentation in ("mirrored", "strong") and flip

@@ -5,6 +5,7 @@ from typing import Any
 
 from trainers.recipe import QUICK
 from trainers.reproduce.rows import (
+    AUTHORS_LOG,
     CAPCONV,
     CAPNET,
     EQUAL_TIME,
@@ -36,7 +37,7 @@ class Experiment:
         rows: What is run.
         fields: Recipe fields that all rows share, unless flags say otherwise.
         data: The data set of the paper, where ours has no number in it.
-        figure: "routing" or "losses": what is drawn beside the errors.
+        figure: "routing", "losses" or "log": what is drawn beside the errors.
         least_epochs: Into how many epochs a run by time is divided at least.
         published: Errors of other networks, as the paper quotes them.
         reference: The row that times are compared with.
@@ -165,6 +166,26 @@ EXPERIMENTS = {
             "The paper gives ResNet-18's accuracy, 41.83; its error is the "
             "rest.",
             "`python -m trainers.h_imagenet` makes the data from ImageNet.",
+        ),
+    ),
+    "authors_log": Experiment(
+        "The first epochs of the authors' own logs, with and without OT",
+        AUTHORS_LOG,
+        # As their log has it: no drop of the learning rate before epoch 200.
+        fields={
+            "augmentation": "mirrored",
+            "flip": True,
+            "multi_crop": False,
+            "schedule": "constant",
+            "validation_fraction": 0.02,
+        },
+        figure="log",
+        notes=(
+            "The logs are in the authors' repository (commit 4b1ec77, "
+            "`result/cap_102_OT_*`): their 14-layer master network, Adam at "
+            "1e-4, batch 128, images resized to 34, random crops of 32, "
+            "mirrored. After epochs 21 and 51 their training error is 15 and "
+            "4% without OT, 32 and 13% with it.",
         ),
     ),
     "equal_time": Experiment(

@@ -28,7 +28,7 @@ class PaperCost:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table.
+    """One line of a table, or a run of the authors' logs.
 
     Attributes:
         name: For `--rows`, and of its folder.
@@ -38,6 +38,8 @@ class Row:
         budget: How many times the common budget it gets.
         cost: What the paper says it costs.
         note: What the paper says in place of a number.
+        log: Training errors in the authors' own log, in percent, after each
+            of the first epochs.
         routing: Figure 2: the final share of the most dissimilar capsules in
             percent, and the length of the most similar.
     """
@@ -49,6 +51,7 @@ class Row:
     budget: float = 1.0
     cost: PaperCost | None = None
     note: str = ""
+    log: tuple[float, ...] = ()
     routing: tuple[float, float] | None = None
 
 
@@ -217,4 +220,21 @@ EQUAL_TIME = (
     _plain("resnet", "ResNet, 2,073,890 parameters", "resnet18",
            stem=((32, 2),), channels=(84, 168, 336), blocks=(1, 1, 1),
            strides=(1, 2, 2)),
+)  # fmt: skip
+
+
+def _logged(name, label, note, log, **override):
+    fields = {"variant": "encapnet14_authors_master", "override": override}
+    return Row(name, label, fields, note=note, log=log)
+
+
+# From the authors' repository at commit 4b1ec77, `result/cap_102_OT_*`:
+# CIFAR-10, 1,729,920 parameters left at inference, 600 epochs of 50,000 images.
+AUTHORS_LOG = (
+    _logged("off", "without OT", "their log ends at 13.92",
+            (60.34, 48.20, 43.01, 39.14, 35.76, 32.99, 30.85, 28.71, 27.32,
+             25.67), agreement="none"),
+    _logged("ot", "with OT, λ = 20, ε = 1", "their log ends at 13.53",
+            (75.48, 64.56, 59.85, 56.75, 54.60, 52.89, 51.05, 49.35, 48.34,
+             46.82), agreement_options={"weight": 20.0, "epsilon": 1.0}),
 )  # fmt: skip
