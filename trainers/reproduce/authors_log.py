@@ -16,12 +16,8 @@ Histories = Sequence[tuple[Row, list[list[dict[str, float]]]]]
 
 
 def about_log(histories: Histories) -> str:
-    """Sets our training errors beside the authors', row by row.
-
-    Args:
-        histories: Rows of which some may have no log.
-    """
-    logged = [(row, _errors(found)) for row, found in histories if row.log]
+    """Sets our training errors beside the authors', row by row."""
+    logged = [(row, _errors(found)) for row, found in histories]
     if not logged:
         return ""
     heads = ["after epoch"]

@@ -166,6 +166,12 @@ def _histories(reproduction, outcomes):
     ]
 
 
+def _about_log(reproduction, outcomes):
+    if reproduction.experiment.figure != "log":
+        return ""
+    return authors_log.about_log(_histories(reproduction, outcomes))
+
+
 def _report(reproduction, outcomes, pictures):
     experiment = reproduction.experiment
     sections = [
@@ -180,7 +186,7 @@ def _report(reproduction, outcomes, pictures):
         f"## The order\n\n{about_order(reproduction, outcomes)}",
         about_costs(reproduction, outcomes),
         about_routing(reproduction, outcomes),
-        authors_log.about_log(_histories(reproduction, outcomes)),
+        _about_log(reproduction, outcomes),
         about_others(experiment),
     ]
     if experiment.notes:
