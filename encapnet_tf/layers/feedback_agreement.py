@@ -221,9 +221,10 @@ class FeedbackAgreement(keras.layers.Layer):
         """Notes how far f(u) tells samples apart, as the divergence sees it."""
         options = self.options
         self.zeros_metric.update_state(ops.zero_share(vectors))
-        by_cost = options.divergence == "sinkhorn"
-        spread = ops.spread(vectors, options.cost if by_cost else "cosine")
-        spread = tf.cast(spread, tf.float32)
+        cost = options.cost if options.divergence == "sinkhorn" else "cosine"
+        if options.divergence == "kl":
+            vectors, cost = tf.nn.softmax(ops.at_least_float32(vectors)), "l2"
+        spread = tf.cast(ops.spread(vectors, cost), tf.float32)
         first = tf.convert_to_tensor(self.first_spread)
         first = tf.where(first > 0, first, spread)
         self.first_spread.assign(first)
