@@ -11,11 +11,13 @@ from encapnet_tf import agreement_units, create_model
 from encapnet_tf.layers import FeedbackAgreement
 from tests.layers.test_feedback_agreement import HIGHER, LOWER, maps, unit_loss
 
-FREE = [name for name in FORMS if name not in ("the paper", "KL")]
+COLLAPSING = ("the paper", "KL")
+FREE = [name for name in FORMS if name not in COLLAPSING]
 
 
-def test_the_paper_s_f_collapses_and_the_unit_says_so():
-    found = agree(FORMS["the paper"])[-1]
+@pytest.mark.parametrize("name", COLLAPSING)
+def test_the_paper_s_f_collapses_and_the_unit_says_so(name):
+    found = agree(FORMS[name])[-1]
     assert found["spread"] < 0.1
     assert found["loss"] < 1e-3
 
