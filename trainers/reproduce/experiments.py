@@ -5,6 +5,7 @@ from typing import Any
 
 from trainers.recipe import QUICK
 from trainers.reproduce.rows import (
+    AGREEMENT_FORMS,
     AUTHORS_LOG,
     CAPCONV,
     CAPNET,
@@ -186,6 +187,15 @@ EXPERIMENTS = {
             "1e-4, batch 128, images resized to 34, random crops of 32, "
             "mirrored. After epochs 21 and 51 their training error is 15 and "
             "4% without OT, 32 and 13% with it.",
+        ),
+    ),
+    "agreement_forms": Experiment(
+        "Forms of agreement beside the paper's and none (ours)",
+        AGREEMENT_FORMS,
+        fields={n: v for n, v in QUICK.items() if n != "epochs"},
+        notes=(
+            "Ours: the paper has one form. The others cannot collapse; u is a "
+            "target, and the unit's gradient a tenth of the class loss's.",
         ),
     ),
     "equal_time": Experiment(

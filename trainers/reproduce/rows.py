@@ -238,3 +238,38 @@ AUTHORS_LOG = (
             (75.48, 64.56, 59.85, 56.75, 54.60, 52.89, 51.05, 49.35, 48.34,
              46.82), agreement_options={"weight": 20.0, "epsilon": 1.0}),
 )  # fmt: skip
+
+
+# Ours: units in all modules, of a form each.
+_FORMS = (
+    ("none", "no agreement", None),
+    ("paper", "the paper's unit, λ = 1", {"weight": 1.0}),
+    ("kl", "KL, λ = 1", {"weight": 1.0, "divergence": "kl"}),
+    ("frozen", "frozen f, share 10%",
+     {"extractor": "frozen", "lower_gradient": False, "gradient_share": 0.1}),
+    ("standardized", "standardized f, share 10%",
+     {"extractor": "standardized", "lower_gradient": False,
+      "gradient_share": 0.1}),
+    ("paired", "paired maps, share 10%",
+     {"extractor": "none", "divergence": "paired", "lower_gradient": False,
+      "gradient_share": 0.1}),
+)  # fmt: skip
+
+
+def _forms(network, variant, prefix="", **override):
+    rows = []
+    for name, label, options in _FORMS:
+        own = {"agreement": "none"}
+        if options is not None:
+            own = {"agreement": "one", "agreement_options": options}
+        fields = {"variant": variant, "override": override | own}
+        label = f"{network}, {label}"
+        rows.append(Row(prefix + name, label, fields, note="ours"))
+    return tuple(rows)
+
+
+AGREEMENT_FORMS = (
+    *_forms("encapnet_small", "encapnet_small"),
+    *_forms("narrow ResNet-18", "resnet18", "resnet_", stem=((16, 1),),
+            channels=(16, 32, 64, 128)),
+)  # fmt: skip
