@@ -15,8 +15,8 @@ CNN_AGREEMENTS = ("none", "one")
 # A feedback agreement unit.
 COSTS = ("cosine", "l2", "sqeuclidean")
 GENERATORS = ("capsule", "vanilla")
-EXTRACTORS = ("conv", "none")
-DIVERGENCES = ("sinkhorn", "kl")
+EXTRACTORS = ("conv", "frozen", "standardized", "none")
+DIVERGENCES = ("sinkhorn", "kl", "paired")
 BATCHES = ("replica", "global")
 SOLVER_DOMAINS = ("auto", "log", "scaling")
 
@@ -34,14 +34,14 @@ ROUTINGS = ("dynamic", "em")
 SOFTMAX_OVER = ("lower", "higher")
 ROUTING_LOGITS = ("zero", "random", "learnable")
 
-AUGMENTATIONS = ("none", "mild", "strong")
+AUGMENTATIONS = ("none", "mild", "mirrored", "strong")
 
 
 def mirrors(augmentation: str, flip: bool) -> bool:
     """Whether training shows mirrored images: only then a test may.
 
     Example:
-        >>> mirrors("strong", flip=True), mirrors("mild", flip=True)
+        >>> mirrors("mirrored", flip=True), mirrors("mild", flip=True)
         (True, False)
     """
-    return augmentation == "strong" and flip
+    return augmentation in ("mirrored", "strong") and flip

@@ -180,6 +180,26 @@ LAYERS = {
         },
         [(4, 4, 8), (8, 8, 4)],
     ),
+    "FeedbackAgreement_frozen": (
+        layers.FeedbackAgreement,
+        {
+            "num_capsules": 4,
+            "extractor": "frozen",
+            "divergence": "paired",
+            "lower_gradient": False,
+            "gradient_share": 0.1,
+        },
+        [(4, 4, 8), (8, 8, 4)],
+    ),
+    "FeedbackAgreement_standardized": (
+        layers.FeedbackAgreement,
+        {
+            "num_capsules": 4,
+            "extractor": "standardized",
+            "gradient_share": 0.5,
+        },
+        [(4, 4, 8), (8, 8, 4)],
+    ),
     "FeedbackAgreement_vanilla": (
         layers.FeedbackAgreement,
         {

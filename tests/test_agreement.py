@@ -91,6 +91,33 @@ def test_options_reach_every_unit():
     assert unit.options.divergence == "kl"
 
 
+FORMS = [
+    {"extractor": "frozen", "lower_gradient": False},
+    {"extractor": "standardized", "gradient_share": 0.1},
+    {"extractor": "none", "divergence": "paired"},
+]
+
+
+@pytest.mark.parametrize("options", FORMS)
+def test_every_form_is_attached_trained_and_taken_out(options):
+    model = sequential()
+    attached = attach_agreement(model, [("high", "low")], **options)
+    (unit,) = agreement_units(attached)
+    assert options.items() <= vars(unit.options).items()
+    assert_same_outputs(attached, model, images())
+    attached.compile("sgd", "mse")
+    logs = attached.fit(images(), np.zeros((4, 3)), verbose=0).history
+    assert logs["high_agreement_low_loss"][0] > 0
+    assert logs["high_agreement_low_spread"][0] == pytest.approx(1)
+    assert logs["high_agreement_low_zero_vectors"][0] == 0
+    if share := options.get("gradient_share"):
+        found = logs["high_agreement_low_gradient_share"][0]
+        assert found == pytest.approx(share, rel=1e-4)
+    stripped = export.strip(attached)
+    assert stripped.count_params() == model.count_params()
+    assert_same_outputs(stripped, model, images())
+
+
 def test_plain_maps_get_the_vanilla_generator():
     (unit,) = agreement_units(attach_agreement(sequential(), [("high", "low")]))
     assert unit.options.generator == "vanilla"

@@ -26,14 +26,16 @@ def _variation(recipe, dataset):
     what = {
         "none": "Images are shown whole, without variation",
         "mild": "Images are varied by random crops",
+        "mirrored": "Images are varied by random crops",
         "strong": "Images are varied by random crops and colours",
     }[recipe.augmentation]
     if recipe.mirrors(dataset.flip):
         return f"{what}, and mirrored (--noflip keeps them as they are)."
-    if recipe.augmentation == "strong":
+    if recipe.augmentation in ("mirrored", "strong"):
         return f"{what}, never mirrored (--flip mirrors them)."
     if recipe.flip:
-        return f"{what}, never mirrored: that takes --augmentation=strong."
+        how = "that takes --augmentation=strong or mirrored"
+        return f"{what}, never mirrored: {how}."
     return f"{what}, never mirrored."
 
 

@@ -110,7 +110,7 @@ class Recipe:
         "margin, spread, spread_fixed, cross_entropy or any of Keras; auto: "
         "margin for capsules, cross_entropy else.",
     )
-    augmentation: str = _flag("none", "none, mild or strong.")
+    augmentation: str = _flag("none", "none, mild, mirrored or strong.")
     agreement: str | None = _flag(
         None, "Agreement units: none, one, two; default the variant's own."
     )
@@ -149,8 +149,9 @@ class Recipe:
         "if augmented.",
     )
     flip: bool | None = _flag(
-        None, "Mirror images in strong augmentation, and in tests after it. "
-        "Default: where it is known to be safe; never for npz: and folder:.",
+        None, "Mirror images in augmentation mirrored and strong, and in tests "
+        "after it. Default: where it is known to be safe; never for npz: and "
+        "folder:.",
     )  # fmt: skip
     dtype_policy: str = _flag("float32", ", ".join(POLICIES) + ".")
     init_from: str | None = _flag(

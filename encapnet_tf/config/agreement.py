@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from encapnet_tf import choices
-from encapnet_tf.checks import check_choice, check_positive
+from encapnet_tf.checks import check_above_zero, check_choice, check_positive
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class AgreementConfig:
     extractor: str = "conv"  # appendix B
     divergence: str = "sinkhorn"  # section 3.2
     batch: str = "replica"  # ours: each device its own batch, as the authors
+    lower_gradient: bool = True  # the authors' code; ours: False, a target
+    gradient_share: float | None = None  # ours, in place of λ; None: λ
 
     def __post_init__(self):
         """Refuses values that no unit can have."""
@@ -35,6 +37,7 @@ class AgreementConfig:
         check_choice("extractor", self.extractor, choices.EXTRACTORS)
         check_choice("divergence", self.divergence, choices.DIVERGENCES)
         check_choice("batch", self.batch, choices.BATCHES)
+        check_above_zero(gradient_share=self.gradient_share)
 
 
 # For networks without capsules (paper, the ResNet rows of table 4).

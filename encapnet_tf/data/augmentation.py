@@ -36,15 +36,15 @@ def augment(images, draws, size, *, augmentation: str, flip: bool):
     """Augments a batch.
 
     `none` returns the images. `mild` cuts a random crop out of enlarged
-    images. `strong` also mirrors half of them, if `flip`, and changes their
-    colours.
+    images. `mirrored` also mirrors half of them, if `flip`. `strong` does both
+    and changes their colours.
 
     Args:
         images: float32 in [0, 1], `(B, h, w, C)`: already enlarged, except
             for `none`.
         draws: float32 in [0, 1), `(B, NUM_DRAWS)`.
         size: `(H, W)` of the crop.
-        augmentation: "none", "mild" or "strong".
+        augmentation: "none", "mild", "mirrored" or "strong".
         flip: Whether a mirrored image still shows its class.
 
     Returns:

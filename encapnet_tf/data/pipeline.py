@@ -45,8 +45,8 @@ def batches(
             and the images as they are.
         image_shape: `(H, W, C)` of the result. Images of another size are
             resized; grey ones become RGB if C is 3.
-        augmentation: "none", "mild" (resize 32 to 34, random 32 crop) or
-            "strong" (also flips and colours).
+        augmentation: "none", "mild" (resize 32 to 34, random 32 crop),
+            "mirrored" (also flips) or "strong" (also flips and colours).
         flip: Whether a mirrored image still shows its class.
         seed: Non-negative integer.
         epoch: Non-negative integer.

@@ -14,12 +14,21 @@ _SMALL_MAP = 4
 class Extractor(keras.layers.Layer):
     """f: two convolutions, each → BN → ReLU, to one vector per sample.
 
+    Args:
+        frozen: Whether the weights stay the random ones of the start.
+        signed: Whether the last ReLU is left out.
+
     Call arguments:
         inputs: Maps `(B, H, W, channels)`.
 
     Returns:
         Vectors `(B, entries)`.
     """
+
+    def __init__(self, frozen=False, signed=False, **kwargs):
+        super().__init__(**kwargs)
+        self.frozen = frozen
+        self.signed = signed
 
     def build(self, input_shape):
         """Makes the two convolutions."""
@@ -30,7 +39,12 @@ class Extractor(keras.layers.Layer):
             max(1, channels // 4), 3, 2, name="first", dtype=self.dtype_policy
         )
         self.second = ConvNorm(
-            1, 3, 1 if small else 2, name="second", dtype=self.dtype_policy
+            1,
+            3,
+            1 if small else 2,
+            relu=not self.signed,
+            name="second",
+            dtype=self.dtype_policy,
         )
         self.first.build(input_shape)
         shape = self.first.compute_output_shape(input_shape)
@@ -38,6 +52,10 @@ class Extractor(keras.layers.Layer):
         shape = self.second.compute_output_shape(shape)
         self.num_entries = shape[1] * shape[2]
         check_entries(self.num_entries, input_shape)
+        if self.frozen:
+            # Not the layers: batch norms would leave the batch's statistics.
+            for variable in self.trainable_variables:
+                variable.trainable = False
 
     def call(self, inputs, training=None):
         """Extracts the vectors, by the statistics of this batch."""
@@ -48,6 +66,13 @@ class Extractor(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         """Returns `(B, entries)`."""
         return (input_shape[0], self.num_entries)
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return super().get_config() | {
+            "frozen": self.frozen,
+            "signed": self.signed,
+        }
 
 
 def check_entries(count, lower_shape):

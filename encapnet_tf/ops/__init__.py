@@ -1,5 +1,6 @@
 """The mathematics of the paper as pure TensorFlow functions."""
 
+from encapnet_tf.ops.branch import branch_off
 from encapnet_tf.ops.capsule_maps import (
     activate_capsules,
     arrange_capsules,
@@ -10,6 +11,7 @@ from encapnet_tf.ops.capsule_maps import (
 from encapnet_tf.ops.divergence import (
     SinkhornDivergence,
     kl_divergence,
+    paired_error,
     sinkhorn_divergence,
     sinkhorn_divergence_with_error,
 )
@@ -31,6 +33,7 @@ from encapnet_tf.ops.routing import (
     em_routing,
 )
 from encapnet_tf.ops.sinkhorn import SinkhornResult, sinkhorn
+from encapnet_tf.ops.spread import spread, standardize, zero_share
 from encapnet_tf.ops.squash import at_least_float32, length, squash
 
 __all__ = [
@@ -41,6 +44,7 @@ __all__ = [
     "activate_capsules",
     "arrange_capsules",
     "at_least_float32",
+    "branch_off",
     "cost_matrix",
     "dynamic_routing",
     "em_routing",
@@ -53,10 +57,14 @@ __all__ = [
     "list_capsules",
     "merge_capsules",
     "merge_groups",
+    "paired_error",
     "plain_forms",
     "sinkhorn",
     "sinkhorn_divergence",
     "sinkhorn_divergence_with_error",
     "split_capsules",
+    "spread",
     "squash",
+    "standardize",
+    "zero_share",
 ]

@@ -124,3 +124,26 @@ def kl_divergence(target: tf.Tensor, recovered: tf.Tensor) -> tf.Tensor:
     log_q, log_p = tf.nn.log_softmax(target), tf.nn.log_softmax(recovered)
     per_sample = tf.reduce_sum(tf.exp(log_q) * (log_q - log_p), axis=-1)
     return tf.cast(tf.reduce_mean(per_sample), tf.float32)
+
+
+def paired_error(target: tf.Tensor, recovered: tf.Tensor) -> tf.Tensor:
+    """Σ |recovered − target|² over Σ |target − mean|²: each has its own target.
+
+    The size of the vectors does not matter. 0: every sample's target is
+    recovered; 1: no better than the mean of the batch.
+
+    Example:
+        >>> target = [[0.0, 1.0], [0.0, 3.0]]
+        >>> paired_error(target, [[0.0, 2.0], [0.0, 2.0]]).numpy()
+        np.float32(1.0)
+        >>> paired_error(target, target).numpy()
+        np.float32(0.0)
+    """
+    target, recovered = as_features(target, recovered)
+    mean = tf.reduce_mean(target, axis=0, keepdims=True)
+    error = tf.nn.l2_loss(recovered - target)
+    spread = tf.nn.l2_loss(target - mean)
+    # Targets that are all alike tell nothing.
+    alike = tf.equal(spread, 0)
+    ratio = error / tf.where(alike, tf.ones_like(spread), spread)
+    return tf.cast(tf.where(alike, tf.ones_like(ratio), ratio), tf.float32)

@@ -73,6 +73,18 @@ def test_strong_never_mirrors_without_flip(images, draws):
     np.testing.assert_allclose(strong, mild, atol=1e-5)
 
 
+def test_mirrored_is_mild_with_some_crops_reversed(images, draws):
+    draws[:, 2] = [0.1, 0.9] * 3
+    mild, mirrored = (
+        augmentation.augment(
+            images, draws, (32, 32), augmentation=name, flip=True
+        )
+        for name in ("mild", "mirrored")
+    )
+    np.testing.assert_array_equal(mirrored[1::2], mild[1::2])
+    np.testing.assert_array_equal(mirrored[::2], mild[::2, :, ::-1])
+
+
 def test_middle_draws_leave_colours_alone(images):
     draws = np.full((6, 4), MIDDLE, np.float32)
     np.testing.assert_allclose(

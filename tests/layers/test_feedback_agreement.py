@@ -261,6 +261,7 @@ def test_refuses_maps_that_do_not_fit(shapes, message):
         ({"generator": "gan"}, "`generator` must be one of.*Received"),
         ({"extractor": "dense"}, "`extractor` must be one of.*Received"),
         ({"divergence": "js"}, "`divergence` must be one of.*Received"),
+        ({"gradient_share": 0.0}, "`gradient_share` must be.*Received"),
         ({"batch": "all"}, "`batch` must be one of.*Received"),
     ],
 )

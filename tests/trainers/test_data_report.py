@@ -52,6 +52,7 @@ def test_nothing_is_known_of_streamed_data():
     [
         ({}, "random crops, never mirrored."),
         ({"flip": True}, "never mirrored: that takes --augmentation=strong"),
+        ({"augmentation": "mirrored"}, r"crops, never mirrored \(--flip mirr"),
         ({"augmentation": "strong"}, r"never mirrored \(--flip mirrors"),
         ({"augmentation": "strong", "flip": True}, r"and mirrored \(--noflip"),
         ({"augmentation": "none"}, "shown whole, without variation"),

@@ -7,6 +7,8 @@ from trainers.recipe import QUICK
 from trainers.reproduce.opponents import AFFINE, EQUAL_TIME, FEW_LABELS
 from trainers.reproduce.questions import Question
 from trainers.reproduce.rows import (
+    AGREEMENT_FORMS,
+    AUTHORS_LOG,
     CAPCONV,
     CAPNET,
     H_IMAGENET,
@@ -37,8 +39,8 @@ class Experiment:
         rows: What is run.
         fields: Recipe fields that all rows share, unless flags say otherwise.
         data: The data set of the paper, where ours has no number in it.
-        figure: "routing", "losses" or "curve": what is drawn beside the
-            errors.
+        figure: "routing", "losses", "log" or "curve": what is drawn beside
+            the errors.
         axis: What the places of a curve are.
         validation: What the validation data are, where their error belongs
             beside the test error.
@@ -214,6 +216,35 @@ EXPERIMENTS = {
             "The paper gives ResNet-18's accuracy, 41.83; its error is the "
             "rest.",
             "`python -m trainers.h_imagenet` makes the data from ImageNet.",
+        ),
+    ),
+    "authors_log": Experiment(
+        "The first epochs of the authors' own logs, with and without OT",
+        AUTHORS_LOG,
+        # As their log has it: no drop of the learning rate before epoch 200.
+        fields={
+            "augmentation": "mirrored",
+            "flip": True,
+            "multi_crop": False,
+            "schedule": "constant",
+            "validation_fraction": 0.02,
+        },
+        figure="log",
+        notes=(
+            "The logs are in the authors' repository (commit 4b1ec77, "
+            "`result/cap_102_OT_*`): their 14-layer master network, Adam at "
+            "1e-4, batch 128, images resized to 34, random crops of 32, "
+            "mirrored. After epochs 21 and 51 their training error is 15 and "
+            "4% without OT, 32 and 13% with it.",
+        ),
+    ),
+    "agreement_forms": Experiment(
+        "Forms of agreement beside the paper's and none (ours)",
+        AGREEMENT_FORMS,
+        fields={n: v for n, v in QUICK.items() if n != "epochs"},
+        notes=(
+            "Ours: the paper has one form. The others cannot collapse; u is a "
+            "target, and the unit's gradient a tenth of the class loss's.",
         ),
     ),
     "equal_time": Experiment(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainers.files import written_atomically
-from trainers.reproduce import plots
+from trainers.reproduce import authors_log, plots
 from trainers.reproduce.experiments import DATA_NAMES, PAPER_BUDGET
 from trainers.reproduce.folder import Reproduction
 from trainers.reproduce.outcomes import RowOutcome
@@ -162,18 +162,29 @@ def _draw(reproduction, outcomes, data):
             for o in done
         }
         plots.routing(snapshots, reproduction.figure)
-    elif figure == "losses":
-        histories = [
-            (o.row, [read_metrics(reproduction.folder(o.row, seed))
-                     for seed in o.errors])
-            for o in done
-        ]  # fmt: skip
-        plots.losses(histories, reproduction.figure)
     elif figure == "curve":
         plots.curve(done, reproduction.experiment.axis, reproduction.figure)
+    elif figure:
+        draw = {"losses": plots.losses, "log": authors_log.draw}[figure]
+        draw(_histories(reproduction, done), reproduction.figure)
     if figure:
         pictures[reproduction.figure.name] = reproduction.experiment.title
     return pictures
+
+
+def _histories(reproduction, outcomes):
+    """Rows that were run, each with the `metrics.csv` of every seed."""
+    return [
+        (o.row, [read_metrics(reproduction.folder(o.row, s)) for s in o.errors])
+        for o in outcomes
+        if o.error is not None
+    ]
+
+
+def _about_log(reproduction, outcomes):
+    if reproduction.experiment.figure != "log":
+        return ""
+    return authors_log.about_log(_histories(reproduction, outcomes))
 
 
 def _report(reproduction, outcomes, pictures):
@@ -191,6 +202,7 @@ def _report(reproduction, outcomes, pictures):
         f"## The order\n\n{about_order(reproduction, outcomes)}",
         about_costs(reproduction, outcomes),
         about_routing(reproduction, outcomes),
+        _about_log(reproduction, outcomes),
         about_others(experiment),
     ]
     if experiment.notes:

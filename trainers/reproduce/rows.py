@@ -28,7 +28,7 @@ class PaperCost:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table.
+    """One line of a table, or a run of the authors' logs.
 
     Attributes:
         name: For `--rows`, and of its folder.
@@ -38,6 +38,8 @@ class Row:
         budget: How many times the common budget it gets.
         cost: What the paper says it costs.
         note: What the paper says in place of a number.
+        log: Training errors in the authors' own log, in percent, after each
+            of the first epochs.
         routing: Figure 2: the final share of the most dissimilar capsules in
             percent, and the length of the most similar.
         point: Of a curve: the line's name, and the place on the axis.
@@ -50,6 +52,7 @@ class Row:
     budget: float = 1.0
     cost: PaperCost | None = None
     note: str = ""
+    log: tuple[float, ...] = ()
     routing: tuple[float, float] | None = None
     point: tuple[str, float] | None = None
 
@@ -202,4 +205,56 @@ H_IMAGENET = (
     _imagenet("v3_strong", "EncapNet v3++", "encapnet_v3", 40.05,
               image_size=224, augmentation="strong", flip=True),
     _imagenet("resnet18", "ResNet-18", "resnet18", 58.17),
+)  # fmt: skip
+
+
+def _logged(name, label, note, log, **override):
+    fields = {"variant": "encapnet14_authors_master", "override": override}
+    return Row(name, label, fields, note=note, log=log)
+
+
+# From the authors' repository at commit 4b1ec77, `result/cap_102_OT_*`:
+# CIFAR-10, 1,729,920 parameters left at inference, 600 epochs of 50,000 images.
+AUTHORS_LOG = (
+    _logged("off", "without OT", "their log ends at 13.92",
+            (60.34, 48.20, 43.01, 39.14, 35.76, 32.99, 30.85, 28.71, 27.32,
+             25.67), agreement="none"),
+    _logged("ot", "with OT, λ = 20, ε = 1", "their log ends at 13.53",
+            (75.48, 64.56, 59.85, 56.75, 54.60, 52.89, 51.05, 49.35, 48.34,
+             46.82), agreement_options={"weight": 20.0, "epsilon": 1.0}),
+)  # fmt: skip
+
+
+# Ours: units in all modules, of a form each.
+_FORMS = (
+    ("none", "no agreement", None),
+    ("paper", "the paper's unit, λ = 1", {"weight": 1.0}),
+    ("kl", "KL, λ = 1", {"weight": 1.0, "divergence": "kl"}),
+    ("frozen", "frozen f, share 10%",
+     {"extractor": "frozen", "lower_gradient": False, "gradient_share": 0.1}),
+    ("standardized", "standardized f, share 10%",
+     {"extractor": "standardized", "lower_gradient": False,
+      "gradient_share": 0.1}),
+    ("paired", "paired maps, share 10%",
+     {"extractor": "none", "divergence": "paired", "lower_gradient": False,
+      "gradient_share": 0.1}),
+)  # fmt: skip
+
+
+def _forms(network, variant, prefix="", **override):
+    rows = []
+    for name, label, options in _FORMS:
+        own = {"agreement": "none"}
+        if options is not None:
+            own = {"agreement": "one", "agreement_options": options}
+        fields = {"variant": variant, "override": override | own}
+        label = f"{network}, {label}"
+        rows.append(Row(prefix + name, label, fields, note="ours"))
+    return tuple(rows)
+
+
+AGREEMENT_FORMS = (
+    *_forms("encapnet_small", "encapnet_small"),
+    *_forms("narrow ResNet-18", "resnet18", "resnet_", stem=((16, 1),),
+            channels=(16, 32, 64, 128)),
 )  # fmt: skip

@@ -17,20 +17,6 @@ from trainers.tables import error_sentence
 CHECKPOINTS_KEPT = 2
 
 
-def agreement_losses(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns the losses of the agreement units in a row of `metrics.csv`.
-
-    Example:
-        >>> agreement_losses({"loss": 1.5, "module1_agreement_input_loss": 0.5})
-        {'module1_agreement_input_loss': 0.5}
-    """
-    return {
-        name: value
-        for name, value in row.items()
-        if "_agreement_" in name and name.endswith("_loss")
-    }
-
-
 def read_metrics(folder: "RunFolder") -> list[dict[str, float]]:
     """Returns the rows of `metrics.csv`, one per epoch."""
     with folder.metrics.open(newline="") as file:

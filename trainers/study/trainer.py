@@ -9,8 +9,9 @@ import numpy as np
 from encapnet_tf.data import load
 from trainers.files import write_json
 from trainers.recipe import Recipe, make_recipe
+from trainers.runs.agreement import agreement_losses
 from trainers.runs.finished import start_from
-from trainers.runs.folder import RunFolder, agreement_losses
+from trainers.runs.folder import RunFolder
 from trainers.training.divergence import Diverged
 from trainers.training.loop import Loop
 

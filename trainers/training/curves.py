@@ -7,22 +7,44 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib import ticker
 
-from trainers.pictures import BLUE, COLORS, GREEN, ORANGE, PINK, STYLE, save
-from trainers.runs.folder import agreement_losses
+from trainers.pictures import (
+    BLUE,
+    COLORS,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PINK,
+    STYLE,
+    save,
+)
+from trainers.runs.agreement import COLLAPSED, agreement_losses, collapses
 
 
 def draw_curves(history: list[dict[str, Any]], path: pathlib.Path) -> None:
-    """Draws loss, error, agreement loss and learning rate over the epochs."""
-    units = list(agreement_losses(history[0]))
+    """Draws loss, error and learning rate over the epochs, and the units.
+
+    Of agreement units: their losses, how far f tells samples apart, and how
+    hard they pull. Networks without any show the norm of the gradient.
+    """
+    units = [
+        name.removesuffix("_loss") for name in agreement_losses(history[0])
+    ]
+    # Runs of earlier versions know the losses alone.
+    watched = [unit for unit in units if f"{unit}_spread" in history[0]]
+    rows = 3 if watched else 2
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
-            2, 2, figsize=(9.5, 6.4), layout="constrained"
+            rows, 2, figsize=(9.5, 3.2 * rows), layout="constrained"
         )
         figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
-        (loss, error), (agreement, rate) = axes
+        loss, error, agreement, *watching, rate = axes.flat
         _draw_loss(loss, history, units)
         _draw_error(error, history)
         _draw_agreement(agreement, history, units)
+        if watched:
+            _draw_spread(watching[0], history, units)
+            _draw_share(watching[1], history, units)
         _line(rate, history, "learning_rate", "learning rate", GREEN)
         rate.set_title("Learning rate after the epoch")
         rate.set_ylim(bottom=0)
@@ -64,19 +86,53 @@ def _draw_agreement(axis, history, units):
         axis.set_title("Gradient norm (no agreement units)")
         _fit_scale(axis)
         return
-    for number, name in enumerate(units):
-        color = COLORS[number % len(COLORS)]
-        dash = None if number < len(COLORS) else (4, 2)
-        _line(axis, history, name, _unit_label(name), color, dash=dash)
+    _unit_lines(axis, history, units, "loss")
     axis.set_title("Agreement loss, before λ")
     _fit_scale(axis)
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2}
     axis.legend(**(below if len(units) > 3 else {}))
 
 
-def _unit_label(name):
-    """Says which ends a unit joins: module1_agreement_input_loss."""
-    higher, _, lower = name.removesuffix("_loss").partition("_agreement_")
+def _draw_spread(axis, history, units):
+    """How far f tells samples apart, with a cross where it no longer does."""
+    _unit_lines(axis, history, units, "spread", factor=100)
+    found = collapses(history).items()
+    for number, (unit, epoch) in enumerate(found):
+        row = next(row for row in history if row["epoch"] == epoch)
+        axis.plot(
+            epoch, 100 * row[f"{unit}_spread"], "X", color=INK, markersize=10,
+            markeredgecolor="white", zorder=4, clip_on=False,
+            label="collapsed" if number == 0 else None,
+        )  # fmt: skip
+    axis.axhline(
+        100 * COLLAPSED, color=GREY, linewidth=1, linestyle=(0, (2, 3))
+    )
+    axis.set_title("Spread of f(u), % of its start")
+    axis.set_ylim(bottom=0)
+    if found:
+        axis.legend(handles=[line for line in axis.lines
+                             if line.get_label() == "collapsed"])  # fmt: skip
+
+
+def _draw_share(axis, history, units):
+    _unit_lines(axis, history, units, "gradient_share", factor=100)
+    axis.set_title("Gradient of the unit, % of the class loss's")
+    _fit_scale(axis)
+
+
+def _unit_lines(axis, history, units, name, factor=1.0):
+    for number, unit in enumerate(units):
+        color = COLORS[number % len(COLORS)]
+        dash = None if number < len(COLORS) else (4, 2)
+        _line(
+            axis, history, f"{unit}_{name}", _unit_label(unit), color,
+            factor=factor, dash=dash,
+        )  # fmt: skip
+
+
+def _unit_label(unit):
+    """Says which ends a unit joins: module1_agreement_input."""
+    higher, _, lower = unit.partition("_agreement_")
     lower = {"input": "its input", "type1": "its type I"}.get(lower, lower)
     return f"{higher} – {lower}"
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from trainers.cost.step_cost import count_parameters
 from trainers.files import write_json, written_atomically
+from trainers.runs.agreement import summarise_units
 from trainers.runs.finished import versions
 from trainers.runs.folder import RunFolder
 from trainers.scoring import interval, measure_test
@@ -71,6 +72,7 @@ def _summarise(loop, model):
         "parameters": parameters.trainable,
         "inference_parameters": parameters.inference,
         "seed": recipe.seed,
+        "agreement": summarise_units(loop.state.history),
         "class_names": list(dataset.class_names),
         "image_shape": list(dataset.image_shape),
         "versions": versions(),

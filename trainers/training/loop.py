@@ -297,7 +297,7 @@ class Loop:
         if "top5_error" in names:
             row["val_top5_error"] = error_rate(scores, labels, top=5)
         state.history.append(row)
-        self._progress.finish(row)
+        self._progress.finish(state.history)
         state.epoch, state.step, state.seconds = state.epoch + 1, 0, 0.0
         self._save()
         self._log(row)

@@ -3,7 +3,7 @@
 import sys
 import time
 
-from trainers.runs.folder import agreement_losses
+from trainers.runs.agreement import agreement_losses, collapse_notes
 
 _BAR = 24
 _REFRESH_SECONDS = 0.2
@@ -62,8 +62,13 @@ class Progress:
             flush=True,
         )
 
-    def finish(self, row):
-        """Ends the line of an epoch with its results."""
+    def finish(self, history):
+        """Ends the line of an epoch with its results.
+
+        Args:
+            history: A row per finished epoch, this one's last.
+        """
+        row = history[-1]
         start = "\r\x1b[K" if self._live else ""
         if self._quiet:
             print(start, end="", flush=True)
@@ -76,6 +81,8 @@ class Progress:
             f"{start}{self._head()}  loss {row['loss']:.4f}  error "
             f"{row['error']:6.2%}{middle}  validation error "
             f"{row['val_error']:6.2%}  {_clock(row['seconds'])}",
+            *collapse_notes(history),
+            sep="\n",
             flush=True,
         )
 

@@ -31,6 +31,7 @@ def test_every_part_is_measured_with_its_spread(measured):
         ("convolutions", conv, "backward", 2),
         ("pipeline", "none", "read", 4),
         ("pipeline", "mild", "read", 4),
+        ("pipeline", "mirrored", "read", 4),
         ("pipeline", "strong", "read", 4),
         *(
             ("solver", domain, action, 8)

@@ -262,6 +262,9 @@ def test_one_view_is_the_centre_crop_after_training_on_crops(folder, stripes):
     [
         ("mild", None, True, False),
         ("mild", True, True, False),
+        ("mirrored", None, False, False),
+        ("mirrored", None, True, True),
+        ("mirrored", True, False, True),
         ("strong", None, False, False),
         ("strong", None, True, True),
         ("strong", False, True, False),

@@ -8,7 +8,17 @@ from tests.trainers.conftest import legend, lines
 from trainers.training.curves import draw_curves
 
 
-def history(epochs, units=()):
+def watched(units, epoch):
+    """The first unit collapses slowly, in epoch 5; the others do not."""
+    found = {}
+    for number, unit in enumerate(units):
+        found[f"{unit}_spread"] = 0.45 / epoch if number == 0 else 1.1
+        found[f"{unit}_zero_vectors"] = 0.25
+        found[f"{unit}_gradient_share"] = 0.1 * (number + 1)
+    return found
+
+
+def history(epochs, units=(), spread=False):
     return [
         {
             "epoch": epoch,
@@ -20,6 +30,7 @@ def history(epochs, units=()):
                 f"{unit}_loss": 1e-5 / (epoch + number)
                 for number, unit in enumerate(units)
             },
+            **(watched(units, epoch) if spread else {}),
             "learning_rate": 1e-3 / epoch,
             "gradient_norm": 2.0 + epoch,
         }
@@ -81,6 +92,24 @@ def test_every_agreement_unit_has_a_line_that_looks_unlike_the_others(draw):
         np.testing.assert_allclose(line.get_ydata(), wanted)
     for one, other in itertools.combinations(axis.lines, 2):
         assert look(one) != look(other)
+
+
+def test_units_that_are_watched_show_spread_collapse_and_share(draw):
+    loss, error, agreement, spread, share, rate = draw(
+        history(8, UNITS[:2], spread=True)
+    )
+    assert rate.get_title("left") == "Learning rate after the epoch"
+    assert agreement.get_title("left") == "Agreement loss, before λ"
+    assert spread.get_title("left") == "Spread of f(u), % of its start"
+    first, second, cross, *_ = spread.lines
+    np.testing.assert_allclose(first.get_ydata(), 45 / np.arange(1, 9))
+    np.testing.assert_allclose(second.get_ydata(), 110)
+    np.testing.assert_allclose(cross.get_data(), [[5], [9]])
+    assert legend(spread) == ["collapsed"]
+    for line, percent in zip(share.lines, (10, 20), strict=True):
+        np.testing.assert_allclose(line.get_ydata(), percent)
+    healthy = draw(history(3, UNITS[1:3], spread=True))[3]
+    assert healthy.get_legend() is None
 
 
 def look(line):

@@ -17,11 +17,30 @@ from trainers.training import devices
 SGD = {"optimizer": "sgd", "learning_rate": 1e-3, "schedule": "constant"}
 ADAM = {"optimizer": "adam", "learning_rate": 1e-4, "schedule": "constant"}
 GLOBAL = {"override": {"agreement_options": {"batch": "global"}}}
+# The share is of the whole batch, too.
+SHARE = {
+    "override": {
+        "agreement_options": {"batch": "global", "gradient_share": 0.1}
+    }
+}
 BOTH = {"sgd": SGD | GLOBAL, "adam": ADAM | GLOBAL}
 # Of one machine: strategy, devices, and what is trained, by name.
 TASKS = (
-    ("single", 1, {f"one {name}": BOTH[name] for name in BOTH}),
-    ("mirrored", 2, {"two sgd": BOTH["sgd"], "two of its own batches": SGD}),
+    (
+        "single",
+        1,
+        {f"one {name}": BOTH[name] for name in BOTH}
+        | {"one share": SGD | SHARE},
+    ),
+    (
+        "mirrored",
+        2,
+        {
+            "two sgd": BOTH["sgd"],
+            "two share": SGD | SHARE,
+            "two of its own batches": SGD,
+        },
+    ),
     ("mirrored", 4, {"four adam": BOTH["adam"]}),
 )
 
@@ -98,6 +117,14 @@ UNIT = "module1_agreement_input_loss"
 def test_mirrored_equals_one_device(trained, name):
     optimizer = name.split()[1]
     assert_as_one_device(trained[name], trained[f"one {optimizer}"], optimizer)
+
+
+def test_a_share_of_the_gradient_is_that_of_the_whole_batch(trained):
+    one, two = trained["one share"], trained["two share"]
+    assert_as_one_device(two, one, "sgd")
+    name = UNIT.replace("loss", "gradient_share")
+    for content in (one, two):
+        assert content[name] == pytest.approx(0.1, rel=1e-3)
 
 
 @pytest.mark.slow

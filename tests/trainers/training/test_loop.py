@@ -203,6 +203,24 @@ def test_ramp_rises_linearly_and_is_applied(recipe, stripes):
     assert "module1_agreement_input_marginal_error" in loop.state.history[0]
 
 
+def test_the_summary_says_what_the_units_did(recipe, stripes, tmp_path):
+    options = {"gradient_share": 0.1, "extractor": "frozen"}
+    loop, _ = train(
+        recipe(override=WITH_UNIT | {"agreement_options": options}), stripes
+    )
+    row = loop.state.history[-1]
+    assert finish_run(loop, RunFolder(tmp_path))["agreement"] == {
+        "module1_agreement_input": {
+            name: row[f"module1_agreement_input_{name}"]
+            for name in ("loss", "spread", "zero_vectors", "gradient_share")
+        }
+        | {"collapsed_in_epoch": None}
+    }
+    share = row["module1_agreement_input_gradient_share"]
+    assert share == pytest.approx(0.1, rel=1e-3)
+    assert 0.5 < row["module1_agreement_input_spread"] < 2
+
+
 def test_patience_stops_and_hands_over_the_best_weights(recipe, stripes):
     loop, finished = train(
         recipe(epochs=40, patience=2, learning_rate=1e-2), stripes

@@ -1,49 +1,29 @@
-import io
-import sys
-
-from trainers.training import progress as module
+from tests.trainers.runs.test_agreement import HISTORY, UNIT
 from trainers.training.progress import Progress
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-ROW = {
-    "epoch": 1, "loss": 0.5, "error": 0.25, "val_error": 0.2, "seconds": 61.0,
-}  # fmt: skip
-
-
-def watched(monkeypatch, stream, quiet):
-    monkeypatch.setattr(sys, "stdout", stream)
-    now = iter(range(0, 1000, 10))
-    monkeypatch.setattr(module.time, "perf_counter", lambda: next(now))
-    progress = Progress(epochs=3, steps=4, batch_size=10, quiet=quiet)
-    progress.start(0, 0)
-    progress.show(1, 0.5, 0.25)
-    progress.finish(ROW)
-    return stream.getvalue()
-
-
-def test_a_quiet_run_shows_a_bar_for_all_of_it_and_takes_it_away(monkeypatch):
-    shown = watched(monkeypatch, Terminal(), quiet=True)
-    # A step took 20 s by this clock; 3 of this epoch and 8 more are left.
-    assert "epoch 1/3 ━━━━━━" in shown
-    assert "3:40 left" in shown
-    assert shown.endswith("\r\x1b[K")
-
-
-def test_a_run_shows_the_time_left_of_its_epoch_then_a_line(monkeypatch):
-    shown = watched(monkeypatch, Terminal(), quiet=False)
-    assert "1:00 left" in shown
-    assert shown.endswith(
-        "epoch 1/3  loss 0.5000  error 25.00%  validation error 20.00%  1:01\n"
+def test_a_collapse_is_printed_once_after_its_epoch(capsys):
+    progress = Progress(epochs=4, steps=10, batch_size=8)
+    found = []
+    for epoch in (1, 2, 3):
+        progress.start(epoch - 1, 0)
+        rows = [
+            row | {"error": 0.2, "val_error": 0.3, "seconds": 65.0}
+            for row in HISTORY[:epoch]
+        ]
+        progress.finish(rows)
+        found.append(capsys.readouterr().out.splitlines())
+    assert [len(lines) for lines in found] == [1, 2, 1]
+    line, note = found[1]
+    assert line.startswith(
+        "epoch 2/4  loss 1.0000  error 20.00%  agreement 0.4"
     )
+    assert note.startswith(f"Agreement unit {UNIT} has collapsed: ")
+    assert not any("collapsed" in line for line in found[0] + found[2])
 
 
-def test_without_a_terminal_there_is_no_bar(monkeypatch):
-    assert watched(monkeypatch, io.StringIO(), quiet=True) == ""
-    shown = watched(monkeypatch, io.StringIO(), quiet=False)
-    assert shown.count("\n") == 1
-    assert "━" not in shown
+def test_a_quiet_run_prints_nothing(capsys):
+    progress = Progress(epochs=4, steps=10, batch_size=8, quiet=True)
+    progress.start(1, 0)
+    progress.finish(HISTORY[:2])
+    assert "collapsed" not in capsys.readouterr().out
