@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from encapnet_tf import strip_agreement
+from encapnet_tf import strip
 from encapnet_tf.data import one_view
 from export.graph.freezing import Inference
 from trainers.evaluate.capsules import class_capsules
@@ -26,14 +26,14 @@ def inference(run: Run) -> Inference:
     model = _in_float32(run)
     augmentation = run.recipe.augmentation
     if run.scores == "logits":
-        plain = strip_agreement(model)
+        plain = strip(model)
 
         def infer_scores(images):
             view = one_view(images, augmentation)
             return {"scores": tf.nn.softmax(plain(view, training=False))}
 
         return infer_scores
-    both = strip_agreement(
+    both = strip(
         keras.Model(model.inputs, [model.output, class_capsules(model)])
     )
 
