@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -7,7 +11,7 @@ from encapnet_tf import create_model, strip, strip_agreement
 from encapnet_tf.agreement import agreement_units
 from encapnet_tf.config import VARIANTS, CapsuleConfig
 from encapnet_tf.layers import CapsuleDecoder
-from encapnet_tf.models.decoding import DecodingModel
+from encapnet_tf.layers.capsule_decoder import DecodingModel
 from encapnet_tf.training_only import training_only_layers
 from tests.conformance import VARIANT_OVERRIDES
 
@@ -113,6 +117,21 @@ def test_a_saved_decoder_is_loaded_with_its_model(tmp_path):
     np.testing.assert_array_equal(
         ours.reconstruct(capsules), theirs.reconstruct(capsules)
     )
+
+
+@pytest.mark.slow
+def test_the_layers_alone_can_load_it(tmp_path):
+    """As the programs do, which start with nothing else."""
+    decoded().save(tmp_path / "model.keras")
+    code = (
+        "import sys, keras, encapnet_tf.layers\n"
+        "keras.models.load_model(sys.argv[1])\n"
+        "assert 'encapnet_tf.models' not in sys.modules"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "model.keras"],
+        check=True, env=os.environ | {"ENCAPNET_TF_LAZY": "1"},
+    )  # fmt: skip
 
 
 def test_networks_without_capsules_have_no_decoder():

@@ -160,6 +160,18 @@ class CapsuleDecoder(keras.layers.Layer):
         return super().get_config() | {"weight": self.weight}
 
 
+# Here, so that whoever knows the layers can load a network with a decoder.
+@keras.saving.register_keras_serializable(package="encapnet")
+class DecodingModel(keras.Model):
+    """A functional model whose `fit` tells its decoder the true classes."""
+
+    def train_step(self, data):
+        """Makes one update."""
+        _, labels, _ = keras.utils.unpack_x_y_sample_weight(data)
+        with true_classes(labels):
+            return super().train_step(data)
+
+
 def _class_numbers(labels):
     """From one-hot rows or a column of numbers to numbers `(B,)`."""
     labels = tf.convert_to_tensor(labels)

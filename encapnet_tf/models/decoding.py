@@ -4,18 +4,7 @@ import keras
 
 from encapnet_tf.config import CapsuleConfig
 from encapnet_tf.layers import CapsuleDecoder, Lengths
-from encapnet_tf.layers.capsule_decoder import true_classes
-
-
-@keras.saving.register_keras_serializable(package="encapnet")
-class DecodingModel(keras.Model):
-    """A functional model whose `fit` tells its decoder the true classes."""
-
-    def train_step(self, data):
-        """Makes one update."""
-        _, labels, _ = keras.utils.unpack_x_y_sample_weight(data)
-        with true_classes(labels):
-            return super().train_step(data)
+from encapnet_tf.layers.capsule_decoder import DecodingModel
 
 
 def end(images, capsules, config: CapsuleConfig, name: str) -> keras.Model:

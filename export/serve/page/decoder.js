@@ -38,7 +38,8 @@ function newSlider(_, place) {
   const slider = label.appendChild(document.createElement("input"));
   Object.assign(slider, { type: "range", min: -1, max: 1, step: 0.01 });
   slider.setAttribute("aria-label", `Entry ${place + 1}`);
-  label.appendChild(document.createElement("output"));
+  // For the eye: the slider itself says its value.
+  label.appendChild(document.createElement("span")).ariaHidden = "true";
   slider.addEventListener("input", () => {
     shown.entries[place] = Number(slider.value);
     showEntry(label, place);
@@ -48,9 +49,9 @@ function newSlider(_, place) {
 }
 
 function showEntry(label, place) {
-  const [, slider, output] = label.children;
-  output.textContent = shown.entries[place].toFixed(2).replace("-", "−");
-  slider.setAttribute("aria-valuetext", output.textContent);
+  const [, slider, value] = label.children;
+  value.textContent = shown.entries[place].toFixed(2).replace("-", "−");
+  slider.setAttribute("aria-valuetext", value.textContent);
   label.classList.toggle("moved", shown.entries[place] !== shown.first[place]);
 }
 
