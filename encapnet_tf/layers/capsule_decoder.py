@@ -90,7 +90,7 @@ class CapsuleDecoder(keras.layers.Layer):
         policy = {"dtype": self.dtype_policy}
         self.start_shape = (rows, columns, channels)
         self.start = keras.layers.Dense(
-            rows * columns * channels, "relu", name="start", **policy
+            rows * columns * channels, "leaky_relu", name="start", **policy
         )
         self.start.build((None, count * dim))
         self.growth = []
@@ -98,7 +98,7 @@ class CapsuleDecoder(keras.layers.Layer):
             lower, channels = channels, max(_LEAST_CHANNELS, channels // 2)
             # Kernel 4 at stride 2: every pixel is reached equally often.
             layer = keras.layers.Conv2DTranspose(
-                channels, 4, 2, "same", activation="relu",
+                channels, 4, 2, "same", activation="leaky_relu",
                 name=f"grow{number}", **policy,
             )  # fmt: skip
             layer.build((None, None, None, lower))

@@ -11,7 +11,7 @@ from trainers.scoring import error_rate
 FLOAT16_TOLERANCE = 1e-2
 # 8 bits move scores; what counts is that the class stays.
 LEAST_AGREEMENT = 0.98
-INT8_DRAWN_TOLERANCE = 0.1
+INT8_DRAWN_TOLERANCE = 0.25
 NUM_IMAGES = 256
 _BATCH = 100
 

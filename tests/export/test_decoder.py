@@ -94,7 +94,7 @@ def test_every_format_draws_as_keras_does(run, exported_with_decoder):
         (folder, 1e-6),
         (folder / "model.tflite", 1e-6),
         (folder / "model_float16.tflite", 1e-2),
-        (folder / "model_int8.tflite", 0.1),
+        (folder / "model_int8.tflite", 0.25),
     ):
         drawn = open_model(path).reconstruct(capsules)
         np.testing.assert_allclose(drawn, expected, atol=tolerance)
@@ -105,7 +105,7 @@ def test_every_format_draws_as_keras_does(run, exported_with_decoder):
 @pytest.mark.slow
 def test_the_card_and_the_report_tell_of_it(exported_with_decoder):
     for each in exported_with_decoder.written:
-        assert 0 <= each.parity.drawn_difference < 0.1
+        assert 0 <= each.parity.drawn_difference < 0.25
     assert "of a drawn pixel" in report(exported_with_decoder)
     card = (exported_with_decoder.folder / "model_card.md").read_text()
     assert "`reconstruct` takes `capsules`, float32 (B, M, D)" in card
@@ -120,7 +120,7 @@ def test_a_run_without_a_decoder_has_none_to_give(tmp_path):
 
 @pytest.mark.parametrize(
     ("quantization", "limit"),
-    [("none", 1e-5), ("float16", 1e-2), ("int8", 0.1)],
+    [("none", 1e-5), ("float16", 1e-2), ("int8", 0.25)],
 )
 def test_a_drawing_that_differs_is_refused(quantization, limit):
     scores = np.eye(2, dtype=np.float32)

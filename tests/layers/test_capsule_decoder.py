@@ -49,8 +49,9 @@ def test_an_image_is_drawn_as_numpy_loops_draw_it():
         masked = np.zeros((5, 6))
         masked[label] = CAPSULES[place, label]
         start = reference.dense(masked.ravel(), decoder.start)
-        maps = np.maximum(start, 0).reshape(1, 6, 5, 32)
-        maps = np.maximum(reference.doubling(maps, grow), 0)
+        maps = np.maximum(start, 0.2 * start).reshape(1, 6, 5, 32)
+        maps = reference.doubling(maps, grow)
+        maps = np.maximum(maps, 0.2 * maps)
         kernel, bias = decoder.paint.get_weights()
         image = reference.conv(maps, kernel, bias, 1)[0, :11, :9]
         expected = 1 / (1 + np.exp(-image))
