@@ -1,5 +1,6 @@
 // Moving the entries of the winning capsule: a decoder draws what they mean.
 
+import { minus } from "./answer.js";
 import { reconstruct } from "./server.js";
 
 const $ = (id) => document.getElementById(id);
@@ -34,10 +35,10 @@ export function showDecoder(prediction, about, original, complain) {
 function newSlider(_, place) {
   const label = document.createElement("label");
   const number = label.appendChild(document.createElement("span"));
-  number.textContent = place + 1;
+  number.textContent = place;
   const slider = label.appendChild(document.createElement("input"));
   Object.assign(slider, { type: "range", min: -1, max: 1, step: 0.01 });
-  slider.setAttribute("aria-label", `Entry ${place + 1}`);
+  slider.setAttribute("aria-label", `Entry ${place}`);
   // For the eye: the slider itself says its value.
   label.appendChild(document.createElement("span")).ariaHidden = "true";
   slider.addEventListener("input", () => {
@@ -50,7 +51,7 @@ function newSlider(_, place) {
 
 function showEntry(label, place) {
   const [, slider, value] = label.children;
-  value.textContent = shown.entries[place].toFixed(2).replace("-", "−");
+  value.textContent = minus(shown.entries[place]);
   slider.setAttribute("aria-valuetext", value.textContent);
   label.classList.toggle("moved", shown.entries[place] !== shown.first[place]);
 }
