@@ -45,7 +45,7 @@ def moved_entries(grids: dict[str, np.ndarray], path: pathlib.Path) -> None:
     with plt.rc_context(style_for(grids)):
         figure, axes = plt.subplots(
             1, len(grids), layout="constrained", squeeze=False,
-            figsize=(0.5 + _TILE * steps * len(grids), 1.4 + _TILE * dim),
+            figsize=(1 + _TILE * steps * len(grids), 0.8 + _TILE * dim),
         )  # fmt: skip
         figure.get_layout_engine().set(w_pad=0.1)
         figure.suptitle(
@@ -89,7 +89,6 @@ def neighbours(
         side = tiles.shape[3] + _GAP
         axis.set_xticks([side / 2 - _GAP / 2, side * (1 + columns) / 2])
         axis.set_xticklabels(["image", "closest capsules, the closest first"])
-        axis.axvline(side - _GAP / 2 - 0.5, color="black", linewidth=1.5)
         axis.set_title("Nearest neighbours in capsule space")
         save(figure, path)
 
