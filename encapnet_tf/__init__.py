@@ -22,7 +22,9 @@ if TYPE_CHECKING or not IS_LAZY:
         set_agreement_ramp,
         strip_agreement,
     )
+    from encapnet_tf.layers.capsule_decoder import true_classes
     from encapnet_tf.models import create_model, list_variants
+    from encapnet_tf.training_only import strip
 else:
     __getattr__ = on_demand(
         __name__,
@@ -35,7 +37,9 @@ else:
             "losses": "",
             "ops": "",
             "set_agreement_ramp": "agreement",
+            "strip": "training_only",
             "strip_agreement": "agreement",
+            "true_classes": "layers.capsule_decoder",
         },
     )
 
@@ -49,5 +53,7 @@ __all__ = [
     "losses",
     "ops",
     "set_agreement_ramp",
+    "strip",
     "strip_agreement",
+    "true_classes",
 ]

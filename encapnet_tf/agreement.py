@@ -5,17 +5,17 @@ from typing import Any
 
 import keras
 
-from encapnet_tf.keras_internals import sub_layers
 from encapnet_tf.layers import FeedbackAgreement
+from encapnet_tf.training_only import (
+    functional,
+    training_only_layers,
+    without,
+)
 
 
 def agreement_units(model: keras.Model) -> list[FeedbackAgreement]:
     """Returns the agreement units of a model, those in sub-models included."""
-    return [
-        layer
-        for layer in sub_layers(model)
-        if isinstance(layer, FeedbackAgreement)
-    ]
+    return training_only_layers(model, (FeedbackAgreement,))
 
 
 def set_agreement_ramp(model: keras.Model, value: float) -> None:
@@ -100,35 +100,7 @@ def strip_agreement(model: keras.Model) -> keras.Model:
         >>> len(agreement_units(strip_agreement(create_model("encapnet_tiny"))))
         0
     """
-    if not agreement_units(model):
-        return model
-
-    def call(layer, *args, **kwargs):
-        if isinstance(layer, FeedbackAgreement):
-            higher, _ = args[0]
-            return higher
-        return layer(*args, **kwargs)
-
-    def keep(layer):
-        is_model = isinstance(layer, keras.Model)
-        return strip_agreement(layer) if is_model else layer
-
-    return keras.models.clone_model(
-        functional(model), clone_function=keep, call_function=call
-    )
-
-
-def functional(model):
-    """Returns the model, a sequential one in functional form."""
-    if isinstance(model, keras.Sequential) and model.built:
-        return keras.Model(model.inputs[0], model.outputs[0], name=model.name)
-    # Keras gives `inputs` to models made of layers' calls, and to no others.
-    if not hasattr(model, "inputs"):
-        raise ValueError(
-            "`model` must be a functional or built sequential Keras model. "
-            f"Received: {type(model).__name__}."
-        )
-    return model
+    return without(model, (FeedbackAgreement,))
 
 
 def _lower_by_higher(model, pairs):

@@ -29,6 +29,9 @@ SKIPS = ("none", "type1", "type2", "both")
 TYPE2_SKIPS = ("last", "layerwise")
 CAP_FC_MODES = ("per_dimension", "dense", "shared")
 
+# The decoder of the class capsules.
+DECODERS = ("none", "conv")
+
 # CapNet's routing.
 ROUTINGS = ("dynamic", "em")
 SOFTMAX_OVER = ("lower", "higher")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import trainers  # noqa: F401
 
 if TYPE_CHECKING:
-    from encapnet_tf import strip_agreement as strip
+    from encapnet_tf import strip
 
 __all__ = ["strip"]
 
@@ -17,6 +17,6 @@ def __getattr__(name):
     from trainers.tensorflow_start import start_tensorflow
 
     start_tensorflow()
-    from encapnet_tf import strip_agreement
+    from encapnet_tf import strip
 
-    return strip_agreement
+    return strip

@@ -1,7 +1,7 @@
 """Exports a trained network: `python -m export --help`.
 
-Writes the next version folder, as TF Serving reads it, without the training
-branch: SavedModel, LiteRT files, labels and a model card, each format checked
+Writes the next version folder, as TF Serving reads it, without what only
+trains: SavedModel, LiteRT files, labels and a model card, each format checked
 against the Keras model.
 """
 
@@ -44,6 +44,10 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         lower_bound=0.0,
         **kwargs,
     )
+    flags.DEFINE_bool(
+        "with_decoder", False, "Add the signature `reconstruct`: class "
+        "capsules in, images out.", **kwargs,
+    )  # fmt: skip
     flags.DEFINE_string(
         "license", None, "The model's licence, such as MIT, for its card.",
         **kwargs,
@@ -70,6 +74,7 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
         data_dir=values.data_dir,
         tolerance=values.tolerance,
         licence=values.license,
+        with_decoder=values.with_decoder,
     )
     print(report(export))
     for reason in export.refused:

@@ -12,7 +12,8 @@ import numpy as np
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
-from export.graph.inference import inference
+from export.choices import DEFAULT, RECONSTRUCT
+from export.graph.inference import inference, reconstruction
 from export.model_path import kind_of
 from export.version.folders import versions
 from trainers.quiet import silenced_stderr
@@ -21,7 +22,6 @@ from trainers.runs.finished import Run, load_run
 from trainers.runs.folder import RunFolder
 
 LABELS = "labels.txt"
-SIGNATURE = "serving_default"
 
 
 class Prediction(NamedTuple):
@@ -50,6 +50,9 @@ class OpenedModel(Protocol):
     def __call__(self, images: np.ndarray) -> Prediction:
         """Answers uint8 images `(B, H, W, C)`, any B."""
 
+    def reconstruct(self, capsules: np.ndarray) -> np.ndarray:
+        """Draws the longest of the capsules `(B, M, D)`, with a decoder."""
+
 
 class OpenedRun:
     """Asks a run's Keras model.
@@ -61,6 +64,7 @@ class OpenedRun:
     def __init__(self, run: Run):
         self.image_shape = tuple(run.model.input_shape[1:])
         self.class_names = run.class_names
+        self._run = run
         infer = inference(run)
         self.traced = tf.function(
             lambda images: infer(tf.cast(images, tf.float32) / 255.0),
@@ -73,6 +77,10 @@ class OpenedRun:
     def __call__(self, images: np.ndarray) -> Prediction:
         """Answers uint8 images."""
         return _prediction(self.traced(tf.constant(images)))
+
+    def reconstruct(self, capsules: np.ndarray) -> np.ndarray:
+        """Draws the longest capsules."""
+        return reconstruction(self._run)(capsules)["images"].numpy()
 
 
 class OpenedSavedModel:
@@ -87,7 +95,7 @@ class OpenedSavedModel:
         try:
             # Kept, or its functions would be lost with it.
             self._loaded = tf.saved_model.load(str(path))
-            self.signature = self._loaded.signatures[SIGNATURE]
+            self.signature = self._loaded.signatures[DEFAULT]
         except Exception as problem:
             raise _unreadable(path, problem) from problem
         spec = self.signature.structured_input_signature[1]["images"]
@@ -98,6 +106,11 @@ class OpenedSavedModel:
     def __call__(self, images: np.ndarray) -> Prediction:
         """Answers uint8 images."""
         return _prediction(self.signature(images=tf.constant(images)))
+
+    def reconstruct(self, capsules: np.ndarray) -> np.ndarray:
+        """Draws the longest capsules."""
+        draw = self._loaded.signatures[RECONSTRUCT]
+        return draw(capsules=tf.constant(capsules))["images"].numpy()
 
 
 class OpenedLite:
@@ -115,7 +128,7 @@ class OpenedLite:
             self._interpreter = _interpreter(
                 path.read_bytes(), num_threads or os.cpu_count()
             )
-            self.runner = self._interpreter.get_signature_runner(SIGNATURE)
+            self.runner = self._interpreter.get_signature_runner(DEFAULT)
         except (ValueError, RuntimeError) as problem:
             raise _unreadable(path, problem) from problem
         images = self.runner.get_input_details()["images"]
@@ -126,6 +139,11 @@ class OpenedLite:
     def __call__(self, images: np.ndarray) -> Prediction:
         """Answers uint8 images."""
         return _prediction(self.runner(images=images))
+
+    def reconstruct(self, capsules: np.ndarray) -> np.ndarray:
+        """Draws the longest capsules."""
+        runner = self._interpreter.get_signature_runner(RECONSTRUCT)
+        return runner(capsules=capsules)["images"]
 
 
 def open_model(path: str | os.PathLike) -> OpenedModel:

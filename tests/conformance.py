@@ -9,7 +9,9 @@ import functools
 import keras
 
 from encapnet_tf import create_model, layers
+from encapnet_tf.training_only import TRAINING_ONLY
 
+DECODER = {"decoder": "conv", "decoder_weight": 0.001}
 SMALL = {"num_capsules": 4, "stem": ((8, 2),)}
 CAPNET = {
     "stem": ((8, 2), (16, 2)),
@@ -22,13 +24,13 @@ CAPNET = {
 # What makes a variant small enough for a test, its structure kept.
 VARIANT_OVERRIDES = {
     "capnet_dynamic": CAPNET,
-    "capnet_em": CAPNET,
+    "capnet_em": CAPNET | DECODER,
     "cnn_same_shape": {"stem": ((8, 2), (8, 1), (16, 2))},
     "cnn_similar_param": {"stem": ((8, 2), (12, 2)), "agreement": "one"},
     "encapnet6_master": {"stem": ((8, 2), (16, 2)), "num_capsules": 4},
-    "encapnet6": {"stem": ((8, 2), (16, 2)), "num_capsules": 4},
+    "encapnet6": {"stem": ((8, 2), (16, 2)), "num_capsules": 4} | DECODER,
     "encapnet14_authors_master": SMALL,
-    "encapnet14_authors": SMALL | {"type2_layers": (1, 1, 1, 1)},
+    "encapnet14_authors": SMALL | DECODER | {"type2_layers": (1, 1, 1, 1)},
     "encapnet_v1_authors": SMALL | {"type2_layers": (1, 2, 1, 1)},
     "encapnet_v1": SMALL | {"type2_layers": (1, 1, 1, 1), "agreement": "one"},
     "resnet18": {
@@ -45,6 +47,7 @@ VARIANT_OVERRIDES = {
         "agreement": ("two", "two", "one", "none"),
     },
     "encapnet_v3": SMALL
+    | DECODER
     | {
         "input_shape": (72, 72, 1),
         "type2_layers": (2, 1, 1, 1),
@@ -167,6 +170,11 @@ LAYERS = {
         },
         [(3, 3, 8), (3, 3, 4)],
     ),
+    "CapsuleDecoder": (
+        layers.CapsuleDecoder,
+        {"weight": 0.01},
+        [(5, 4), (11, 18, 3)],
+    ),
     "FeedbackAgreement": (
         layers.FeedbackAgreement,
         {
@@ -219,7 +227,7 @@ def layer_model(name):
     make, arguments, shapes = LAYERS[name]
     inputs = [keras.Input(shape) for shape in shapes]
     layer = make(**arguments)
-    if isinstance(layer, layers.FeedbackAgreement):
+    if isinstance(layer, TRAINING_ONLY):
         outputs = layer(inputs)
     else:
         outputs = layer(*inputs)

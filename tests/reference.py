@@ -178,3 +178,20 @@ def em_routing(
         all_means.append(means)
         all_activations.append(a)
     return np.array(all_means), np.array(all_activations)
+
+
+def dense(x, layer):
+    kernel, bias = layer.get_weights()
+    return x @ kernel + bias
+
+
+def doubling(x, layer):
+    """A transposed convolution, kernel 4, stride 2: each pixel is spread."""
+    kernel, bias = layer.get_weights()
+    height, width = x.shape[1:3]
+    y = np.zeros((len(x), 2 * height + 2, 2 * width + 2, len(bias)))
+    for i in range(height):
+        for j in range(width):
+            spread = np.einsum("bi,hwoi->bhwo", x[:, i, j], kernel)
+            y[:, 2 * i : 2 * i + 4, 2 * j : 2 * j + 4] += spread
+    return y[:, 1:-1, 1:-1] + bias

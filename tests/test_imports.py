@@ -20,7 +20,7 @@ ORDER = (
     "config",
     "ops",
     "layers",
-    "losses",
+    "losses training_only",
     "models agreement",
 )
 LEVEL = {

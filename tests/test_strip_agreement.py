@@ -2,7 +2,6 @@ import keras
 import numpy as np
 import pytest
 
-import export
 from encapnet_tf import (
     agreement_units,
     attach_agreement,
@@ -117,7 +116,3 @@ def test_an_attached_unit_is_taken_out_again():
     plain = create_model("encapnet_tiny", agreement="none")
     attached = attach_agreement(plain, [("module2_type2_1", "module1_type1")])
     assert_stripped(strip_agreement(attached), plain)
-
-
-def test_export_strips_by_the_same_function():
-    assert export.strip is strip_agreement

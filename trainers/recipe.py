@@ -119,6 +119,14 @@ class Recipe:
     agreement_ramp: float = _flag(
         0.0, "Share of the run over which lambda rises from 0."
     )
+    decoder: str | None = _flag(
+        None, "Decoder of the class capsules: none, conv; default the "
+        "variant's own.",
+    )  # fmt: skip
+    decoder_weight: float | None = _flag(
+        None, "Weight of the squared error of an image, summed over its "
+        "values; default 0.0005.",
+    )  # fmt: skip
     override: dict = _flag(
         None, "More fields of the variant's config, NAME=VALUE, repeatable."
     )
@@ -202,8 +210,9 @@ class Recipe:
     def network(self, **more: Any) -> NetworkConfig:
         """Returns the config of the network that this recipe trains."""
         overrides = dict(self.override) | more
-        if self.agreement is not None:
-            overrides["agreement"] = self.agreement
+        for name in ("agreement", "decoder", "decoder_weight"):
+            if getattr(self, name) is not None:
+                overrides[name] = getattr(self, name)
         options = dict(overrides.pop("agreement_options", {}))
         if self.agreement_weight is not None:
             options["weight"] = self.agreement_weight

@@ -6,6 +6,7 @@ A variant is one frozen config; `VARIANTS` names them all.
 from encapnet_tf.config.agreement import VANILLA_AGREEMENT, AgreementConfig
 from encapnet_tf.config.networks import (
     CapNetConfig,
+    CapsuleConfig,
     CNNConfig,
     EncapNetConfig,
     NetworkConfig,
@@ -20,6 +21,7 @@ __all__ = [
     "AgreementConfig",
     "CNNConfig",
     "CapNetConfig",
+    "CapsuleConfig",
     "EncapNetConfig",
     "NetworkConfig",
     "ResNetConfig",

@@ -47,7 +47,21 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
-class EncapNetConfig(NetworkConfig):
+class CapsuleConfig(NetworkConfig):
+    """What every network has that ends in class capsules."""
+
+    decoder: str = "none"  # or "conv": Sabour et al., made convolutional
+    decoder_weight: float = 0.0005  # Sabour et al., section 4.1
+
+    def __post_init__(self):
+        """Checks the decoder."""
+        super().__post_init__()
+        check_choice("decoder", self.decoder, choices.DECODERS)
+        check_above_zero(decoder_weight=self.decoder_weight)
+
+
+@dataclass(frozen=True)
+class EncapNetConfig(CapsuleConfig):
     """EncapNet (table 2): a stem, modules of capConv layers, capFC.
 
     Module m has one type I layer (kernel 3, capsule entries double) and
@@ -116,7 +130,7 @@ class EncapNetConfig(NetworkConfig):
 
 
 @dataclass(frozen=True)
-class CapNetConfig(NetworkConfig):
+class CapNetConfig(CapsuleConfig):
     """CapNet (table 1, rows a and b): the routed baseline."""
 
     stem: tuple[tuple[int, int], ...] = ((32, 1), (64, 1), (128, 2), (256, 2))

@@ -4,6 +4,7 @@ from encapnet_tf import backend  # noqa: F401, refuses other backends
 from encapnet_tf.layers.batch_norm import BatchNorm
 from encapnet_tf.layers.cap_conv import CapConv
 from encapnet_tf.layers.cap_fc import CapFC
+from encapnet_tf.layers.capsule_decoder import CapsuleDecoder
 from encapnet_tf.layers.conv_norm import ConvNorm
 from encapnet_tf.layers.feedback_agreement import FeedbackAgreement
 from encapnet_tf.layers.grouped_conv import GroupedConv2D
@@ -14,6 +15,7 @@ __all__ = [
     "BatchNorm",
     "CapConv",
     "CapFC",
+    "CapsuleDecoder",
     "ConvNorm",
     "FeedbackAgreement",
     "GroupedConv2D",

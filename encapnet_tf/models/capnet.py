@@ -3,8 +3,9 @@
 import keras
 
 from encapnet_tf.config import CapNetConfig
-from encapnet_tf.layers import ConvNorm, Lengths, RoutedCapsules
+from encapnet_tf.layers import ConvNorm, RoutedCapsules
 from encapnet_tf.models.blocks import enter
+from encapnet_tf.models.decoding import end
 
 
 def build_capnet(config: CapNetConfig, name: str) -> keras.Model:
@@ -29,7 +30,7 @@ def build_capnet(config: CapNetConfig, name: str) -> keras.Model:
         capsules, _ = classes(*middle(maps, activations))
     else:
         capsules = classes(middle(maps))
-    return keras.Model(images, Lengths(name="scores")(capsules), name=name)
+    return end(images, capsules, config, name)
 
 
 def _routed(config, num_input_capsules, num_capsules, **kwargs):

@@ -3,8 +3,9 @@
 import keras
 
 from encapnet_tf.config import EncapNetConfig
-from encapnet_tf.layers import CapConv, CapFC, Lengths
+from encapnet_tf.layers import CapConv, CapFC
 from encapnet_tf.models.blocks import agree, enter
+from encapnet_tf.models.decoding import end
 
 
 def build_encapnet(config: EncapNetConfig, name: str) -> keras.Model:
@@ -16,7 +17,7 @@ def build_encapnet(config: EncapNetConfig, name: str) -> keras.Model:
     classes = CapFC(
         config.num_classes, dim, config.cap_fc, name="class_capsules"
     )(maps)
-    return keras.Model(images, Lengths(name="scores")(classes), name=name)
+    return end(images, classes, config, name)
 
 
 def _module(inputs, config: EncapNetConfig, module: int):

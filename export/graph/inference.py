@@ -3,8 +3,10 @@
 import keras
 import tensorflow as tf
 
-from encapnet_tf import strip_agreement
+from encapnet_tf import strip
 from encapnet_tf.data import one_view
+from encapnet_tf.layers import CapsuleDecoder
+from encapnet_tf.training_only import training_only_layers
 from export.graph.freezing import Inference
 from trainers.evaluate.capsules import class_capsules
 from trainers.runs.finished import Run
@@ -26,14 +28,14 @@ def inference(run: Run) -> Inference:
     model = _in_float32(run)
     augmentation = run.recipe.augmentation
     if run.scores == "logits":
-        plain = strip_agreement(model)
+        plain = strip(model)
 
         def infer_scores(images):
             view = one_view(images, augmentation)
             return {"scores": tf.nn.softmax(plain(view, training=False))}
 
         return infer_scores
-    both = strip_agreement(
+    both = strip(
         keras.Model(model.inputs, [model.output, class_capsules(model)])
     )
 
@@ -43,6 +45,29 @@ def inference(run: Run) -> Inference:
         return {"scores": scores, "capsules": capsules}
 
     return infer
+
+
+def reconstruction(run: Run) -> Inference:
+    """Returns the decoder of a run, the part that training leaves behind.
+
+    Args:
+        run: A finished run whose network has a decoder.
+
+    Returns:
+        A function from float32 "capsules" `(B, M, D)`, of which the longest is
+        drawn, to "images" `(B, H, W, C)` in [0, 1].
+
+    Raises:
+        ValueError: The network has no decoder.
+    """
+    decoders = training_only_layers(_in_float32(run), (CapsuleDecoder,))
+    if not decoders:
+        raise ValueError(
+            "`with_decoder` needs a network that was trained with "
+            f"--decoder=conv. Received: {run.folder.path} without a decoder."
+        )
+    (decoder,) = decoders
+    return lambda capsules: {"images": decoder.reconstruct(capsules)}
 
 
 def _in_float32(run):

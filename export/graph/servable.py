@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from encapnet_tf.data.images.graph import decode
+from export.choices import DEFAULT, RECONSTRUCT
 from export.graph.freezing import Inference, freeze
 
 
@@ -13,6 +14,7 @@ class Servable(tf.Module):
         infer: From float32 images in [0, 1] to "scores" and "capsules".
         image_shape: `(H, W, C)`.
         class_names: One per score.
+        reconstruct: From "capsules" to "images"; None: without a decoder.
     """
 
     def __init__(
@@ -20,6 +22,7 @@ class Servable(tf.Module):
         infer: Inference,
         image_shape: tuple[int, int, int],
         class_names: tuple[str, ...],
+        reconstruct: Inference | None = None,
     ):
         super().__init__()
         shape = (None, *image_shape)
@@ -40,10 +43,9 @@ class Servable(tf.Module):
 
         self.lite = _function(lambda images: classify(_scaled(images)), pixels)
         self.decode = _function(lambda image: decode(image, image_shape), files)
-        self._signatures = {
-            "serving_default": _function(
-                lambda images: named(_scaled(images)), pixels
-            ),
+        self._decoder = self._decoding(reconstruct)
+        self._signatures = self._decoder | {
+            DEFAULT: _function(lambda images: named(_scaled(images)), pixels),
             "serving_float": _function(named, floats),
             "serving_bytes": _function(
                 lambda image_bytes: named(
@@ -61,9 +63,17 @@ class Servable(tf.Module):
         """Writes a SavedModel that LiteRT can take: no text."""
         module = tf.Module()
         module.lite = self.lite
-        tf.saved_model.save(
-            module, path, signatures={"serving_default": module.lite}
-        )
+        signatures = {DEFAULT: module.lite} | self._decoder
+        tf.saved_model.save(module, path, signatures=signatures)
+
+    def _decoding(self, reconstruct):
+        """The signature of the decoder, by its name, where there is one."""
+        if reconstruct is None:
+            return {}
+        outputs = self.lite.get_concrete_function().structured_outputs
+        shape = outputs["capsules"].shape
+        capsules = tf.TensorSpec(shape, tf.float32, "capsules")
+        return {RECONSTRUCT: _function(freeze(reconstruct, capsules), capsules)}
 
 
 def _scaled(images):

@@ -6,6 +6,7 @@ import mimetypes
 
 from fastapi import FastAPI, Request, Response
 
+from export.choices import RECONSTRUCT
 from export.serve.limits import Limits, Refusal
 from export.serve.model.served import ServedModel
 from export.serve.workers import Workers
@@ -44,6 +45,7 @@ def add_page(
             "classes": version.labels,
             "image_shape": version.image_shape,
             "samples": list(version.samples),
+            "reconstruct": RECONSTRUCT in version.signatures,
             "max_megabytes": limits.max_megabytes,
             "max_megapixels": limits.max_megapixels,
         }

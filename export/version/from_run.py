@@ -41,6 +41,7 @@ def export_run(
     data_dir: str | None = None,
     tolerance: float = TOLERANCE,
     licence: str | None = None,
+    with_decoder: bool = False,
 ) -> Export:
     """Exports a run as the next version in a folder.
 
@@ -54,6 +55,7 @@ def export_run(
         tolerance: Largest difference of a float32 format's scores from the
             Keras model's.
         licence: Under which the model is handed on, for its card.
+        with_decoder: Whether the decoder goes along, as a signature.
 
     Returns:
         An `Export`.
@@ -77,7 +79,9 @@ def export_run(
                 "model_int8.tflite is calibrated on training images, which "
                 f"cannot be had: {samples.absence}"
             )
-        wanted = Wanted("saved_model" in formats, lite, tolerance, licence)
+        wanted = Wanted(
+            "saved_model" in formats, lite, tolerance, licence, with_decoder
+        )
         writer = VersionWriter(run, samples, wanted, progress)
         try:
             folder = write_version(out, writer.write, writer.write_card)

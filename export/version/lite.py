@@ -5,6 +5,7 @@ it works in a process of its own.
 """
 
 import concurrent.futures
+import functools
 import multiprocessing
 import pathlib
 
@@ -12,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from encapnet_tf.checks import check_choice
-from export.choices import QUANTIZATIONS
+from export.choices import DEFAULT, QUANTIZATIONS, RECONSTRUCT
 from trainers.quiet import silenced_stderr
 from trainers.tensorflow_start import start_tensorflow
 
@@ -23,7 +24,7 @@ _IN_FLOAT = (
     "MAXIMUM", "MEAN", "MINIMUM", "MUL", "NEG", "REDUCE_MAX", "REDUCE_MIN",
     "RESHAPE", "RESIZE_BILINEAR", "RSQRT", "SLICE", "SOFTMAX", "SPLIT",
     "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "STRIDED_SLICE", "SUB", "SUM",
-    "TRANSPOSE",
+    "TRANSPOSE", "TRANSPOSE_CONV",
 )  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def convert(
     """Writes one LiteRT file per quantization.
 
     Args:
-        saved_model: Folder of a SavedModel with one signature.
+        saved_model: Folder of a SavedModel that `Servable.save_lite` wrote.
         quantizations: "none", "float16" (weights) or "int8" (weights and what
             the convolutions read; the rest stays in float32).
         calibration: uint8 images `(N, H, W, C)` that int8 finds its ranges on.
@@ -68,6 +69,15 @@ def _convert_all(saved_model, quantizations, calibration, folder):
         pathlib.Path(folder, file_name(quantization)).write_bytes(content)
 
 
+def _examples(loaded, calibration):
+    """What each signature is calibrated on: images, and their capsules."""
+    for image in calibration:
+        yield DEFAULT, {"images": image[None]}
+        if RECONSTRUCT in loaded.signatures:
+            outputs = loaded.signatures[DEFAULT](images=image[None])
+            yield RECONSTRUCT, {"capsules": outputs["capsules"].numpy()}
+
+
 def _convert(saved_model, quantization, calibration):
     converter = tf.lite.TFLiteConverter.from_saved_model(saved_model)
     if quantization == "none":
@@ -77,15 +87,13 @@ def _convert(saved_model, quantization, calibration):
         converter.target_spec.supported_types = [tf.float16]
         return converter.convert()
 
-    def images():
-        for image in calibration:
-            yield {"images": image[None]}
-
-    converter.representative_dataset = images
+    converter.representative_dataset = functools.partial(
+        _examples, tf.saved_model.load(saved_model), calibration
+    )
     # The debugger is the converter's way to choose what to quantize.
     debugger = tf.lite.experimental.QuantizationDebugger(
         converter=converter,
-        debug_dataset=images,
+        debug_dataset=converter.representative_dataset,
         debug_options=tf.lite.experimental.QuantizationDebugOptions(
             denylisted_ops=list(_IN_FLOAT)
         ),

@@ -61,7 +61,7 @@ def model_card(
             "## Classes",
             classes_section(samples, facts.scores, run.class_names),
             "## Inputs and outputs",
-            _interface(run),
+            _interface(run, formats[0].parity.drawn_difference is not None),
             "## How images are fitted",
             _fitting(run),
             "## Intended use",
@@ -108,6 +108,8 @@ def format_rows(formats: list[WrittenFormat]) -> list[list[str]]:
         ["file", "MiB", "largest difference", "same class", "error",
          *(f"ms at batch {size}" for size in sizes)]
     ]  # fmt: skip
+    if formats[0].parity.drawn_difference is not None:
+        rows[0].insert(3, "of a drawn pixel")
     for each in formats:
         parity = each.parity
         error = "–" if parity.error is None else f"{parity.error:.2%}"
@@ -118,6 +120,8 @@ def format_rows(formats: list[WrittenFormat]) -> list[list[str]]:
              f"{parity.difference:.1e}", f"{parity.agreement:.1%}", error,
              *(f"{each.milliseconds[size]:.1f}" for size in sizes)]
         )  # fmt: skip
+        if parity.drawn_difference is not None:
+            rows[-1].insert(3, f"{parity.drawn_difference:.1e}")
     return rows
 
 
@@ -140,23 +144,33 @@ def _formats(formats, samples):
     )
 
 
-def _interface(run):
+def _interface(run, with_decoder):
     if run.scores == "lengths":
         scores = "lengths of the class capsules, 0 to 1, not probabilities"
         more = "\n- `capsules` (B, M, D): the class capsules"
     else:
         scores, more = "probabilities", ""
+    decoder = ""
+    if with_decoder:
+        decoder = (
+            " They, too, have the signature `reconstruct`.\n\n"
+            "`reconstruct` takes `capsules`, float32 (B, M, D), and returns "
+            "`images`, float32 (B, H, W, C) in [0, 1]: what the decoder draws "
+            "of the longest of each M capsules. For another one set all others "
+            "to zero."
+        )
     return (
         "Signatures of the SavedModel:\n\n"
         "- `serving_default`: `images`, uint8 (B, H, W, C), any B\n"
         "- `serving_float`: `images`, float32 in [0, 1]\n"
         "- `serving_bytes`: `image_bytes`, JPEG or PNG files of any size, "
         "upright\n\n"
-        "All return:\n\n"
+        "They return:\n\n"
         f"- `scores` (B, M): {scores}\n"
         "- `class_ids` (B,), `class_names` (B,): the highest score's class"
         f"{more}\n\n"
         "The `.tflite` files take uint8 `images` and return all but the names."
+        f"{decoder}"
     )
 
 

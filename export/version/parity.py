@@ -11,6 +11,7 @@ from trainers.scoring import error_rate
 FLOAT16_TOLERANCE = 1e-2
 # 8 bits move scores; what counts is that the class stays.
 LEAST_AGREEMENT = 0.98
+INT8_DRAWN_TOLERANCE = 0.25
 NUM_IMAGES = 256
 _BATCH = 100
 
@@ -21,6 +22,7 @@ class Parity(NamedTuple):
     Attributes:
         name: The format's file.
         difference: Largest difference of a score.
+        drawn_difference: Of a pixel of a reconstruction, None without decoder.
         agreement: Share of images that get the same class.
         error: Share of wrong classes, None without labels.
         error_change: That share less the Keras model's.
@@ -30,6 +32,7 @@ class Parity(NamedTuple):
 
     name: str
     difference: float
+    drawn_difference: float | None
     agreement: float
     error: float | None
     error_change: float | None
@@ -39,10 +42,26 @@ class Parity(NamedTuple):
     @property
     def objection(self) -> str:
         """Why the format is refused, if it is."""
+        drawn = ""
+        if self.drawn_difference is not None:
+            drawn = f", of a reconstructed pixel {self.drawn_difference:.1e}"
         return (
             f"{self.name} needs {self.demand}. Received: a difference of "
-            f"{self.difference:.1e}, the same class on {self.agreement:.1%}."
+            f"{self.difference:.1e}{drawn}, the same class on "
+            f"{self.agreement:.1%}."
         )
+
+
+class Drawn(NamedTuple):
+    """What the Keras model's decoder draws.
+
+    Attributes:
+        capsules: Class capsules `(N, M, D)`.
+        images: Their reconstructions `(N, H, W, C)`.
+    """
+
+    capsules: np.ndarray
+    images: np.ndarray
 
 
 def check_parity(
@@ -53,6 +72,7 @@ def check_parity(
     labels: np.ndarray | None,
     expected: np.ndarray,
     tolerance: float = TOLERANCE,
+    drawn: Drawn | None = None,
 ) -> Parity:
     """Asks a written model and compares.
 
@@ -63,7 +83,9 @@ def check_parity(
         images: uint8 `(N, H, W, C)`; the first NUM_IMAGES decide.
         labels: `(N,)`, or None where they are not known.
         expected: The Keras model's scores `(N, M)`.
-        tolerance: Largest difference of a score without quantization.
+        tolerance: Largest difference of a score, and of a reconstructed pixel,
+            without quantization.
+        drawn: What the Keras model's decoder draws, None without decoder.
 
     Returns:
         A `Parity`.
@@ -73,21 +95,30 @@ def check_parity(
     difference = np.abs(scores - expected)[deciding].max()
     same = scores.argmax(axis=1) == expected.argmax(axis=1)
     agreement = same[deciding].mean()
+    drawn_difference = None
+    if drawn is not None:
+        images = model.reconstruct(drawn.capsules)
+        drawn_difference = float(np.abs(images - drawn.images).max())
     if quantization == "int8":
         passes = np.isfinite(scores).all() and agreement >= LEAST_AGREEMENT
         demand = f"the same class on at least {LEAST_AGREEMENT:.0%}"
+        limit = INT8_DRAWN_TOLERANCE
+        if drawn is not None:
+            demand += f" and pixels that differ by at most {limit:g}"
     else:
         limit = FLOAT16_TOLERANCE if quantization == "float16" else tolerance
         # A NaN is refused: it compares false.
         passes = difference <= limit
         demand = f"a difference of at most {limit:g} (see --tolerance)"
+    if drawn is not None:
+        passes = passes and drawn_difference <= limit
     error = change = None
     if labels is not None:
         error = error_rate(scores, labels)
         change = error - error_rate(expected, labels)
     return Parity(
-        name, float(difference), float(agreement), error, change, bool(passes),
-        demand,
+        name, float(difference), drawn_difference, float(agreement), error,
+        change, bool(passes), demand,
     )  # fmt: skip
 
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from export.choices import QUANTIZATIONS
-from export.graph.inference import inference
+from export.graph.inference import inference, reconstruction
 from export.graph.servable import Servable
 from export.opened import LABELS, OpenedLite, OpenedRun, OpenedSavedModel
 from export.progress import StageProgress
 from export.version.lite import convert, file_name
 from export.version.model_card import CardFacts, WrittenFormat, model_card
-from export.version.parity import check_parity, scores_of
+from export.version.parity import Drawn, check_parity, scores_of
 from export.version.samples import Samples, write_samples
 from export.version.warmup import write_warmup
 from trainers.cost.timing import interleaved_seconds
@@ -27,6 +27,8 @@ _ASKING = "asking the Keras model"
 _TIMING = "timing the answers"
 _BATCHES = (1, 64)
 _TIMING_SECONDS = 1.0
+# Reconstructions that are compared.
+_DRAWN = 100
 
 
 def stages(with_saved_model: bool, lite: list[str]) -> dict[str, float]:
@@ -54,12 +56,14 @@ class Wanted(NamedTuple):
         tolerance: Largest difference of a float32 format's scores from the
             Keras model's.
         licence: For the card, None where it is not stated.
+        decoder: Whether the decoder goes along.
     """
 
     saved_model: bool
     lite: list[str]
     tolerance: float
     licence: str | None
+    decoder: bool
 
 
 class VersionWriter:
@@ -95,7 +99,7 @@ class VersionWriter:
         names = self._run.class_names
         (folder / LABELS).write_text("\n".join(names) + "\n")
         self._write_formats(folder)
-        self._scores = self._expected_scores()
+        self._ask_keras()
         self.written = self._keep_what_passes(folder)
 
     def write_card(self, folder: pathlib.Path, number: int) -> None:
@@ -108,7 +112,12 @@ class VersionWriter:
         run, samples = self._run, self._samples
         self._progress.begin(_FREEZING)
         shape = tuple(run.model.input_shape[1:])
-        servable = Servable(inference(run), shape, run.class_names)
+        servable = Servable(
+            inference(run),
+            shape,
+            run.class_names,
+            reconstruction(run) if self._wanted.decoder else None,
+        )
         if self._wanted.saved_model:
             self._progress.begin(f"writing {_SAVED_MODEL}")
             servable.save(str(folder))
@@ -123,15 +132,19 @@ class VersionWriter:
                 lite = self._wanted.lite
                 convert(temporary, lite, samples.calibration, folder)
 
-    def _expected_scores(self):
+    def _ask_keras(self):
         self._progress.begin(_ASKING)
-        scores = scores_of(OpenedRun(self._run), self._samples.images)
+        model, images = OpenedRun(self._run), self._samples.images
+        self._scores = scores = scores_of(model, images)
         if not np.isfinite(scores).all():
             raise ValueError(
                 "The network must give finite scores. Received: NaN or "
                 f"infinite ones from {self._run.folder.model}."
             )
-        return scores
+        self._drawn = None
+        if self._wanted.decoder:
+            capsules = model(images[:_DRAWN]).capsules
+            self._drawn = Drawn(capsules, model.reconstruct(capsules))
 
     def _keep_what_passes(self, folder):
         """Compares formats with the Keras model; removes those that fail."""
@@ -140,7 +153,7 @@ class VersionWriter:
             self._progress.begin(f"checking {name}")
             parity = check_parity(
                 name, quantization, model, samples.images, samples.labels,
-                self._scores, self._wanted.tolerance,
+                self._scores, self._wanted.tolerance, self._drawn,
             )  # fmt: skip
             if parity.passes:
                 models[name], parities[name] = model, parity

@@ -9,11 +9,13 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from encapnet_tf import agreement_units
-from encapnet_tf.agreement import functional
 from encapnet_tf.checks import check_positive
-from encapnet_tf.layers import FeedbackAgreement
 from encapnet_tf.ops import plain_forms
+from encapnet_tf.training_only import (
+    TRAINING_ONLY,
+    functional,
+    training_only_layers,
+)
 from trainers.cost import graph_memory, op_cost
 from trainers.cost.step_trace import layer_number, trace_step
 
@@ -127,7 +129,7 @@ class Parameters(NamedTuple):
 def count_parameters(model: keras.Model) -> Parameters:
     """Counts the parameters of a model, with values or without."""
     trainable = _count(model.trainable_variables)
-    units = agreement_units(model)
+    units = training_only_layers(model)
     training_only = sum(_count(unit.trainable_variables) for unit in units)
     return Parameters(trainable, trainable - training_only)
 
@@ -242,7 +244,7 @@ def _layer_costs(model, batch_size, forward, kept):
             other_parameters=_count(layer.non_trainable_variables),
             multiply_adds=products[number] // batch_size,
             kept_bytes=kept[number],
-            training_only=isinstance(layer, FeedbackAgreement),
+            training_only=isinstance(layer, TRAINING_ONLY),
         )
         for number, layer in enumerate(model.layers)
     )

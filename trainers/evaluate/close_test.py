@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from encapnet_tf.data import Dataset, load
 from trainers import scoring
-from trainers.evaluate import ROBUSTNESS_IMAGES, plots
+from trainers.evaluate import ROBUSTNESS_IMAGES, plots, winner_report
 from trainers.evaluate.calibration import measure_calibration, reliability
 from trainers.evaluate.capsule_plots import capsules as draw_capsules
 from trainers.evaluate.capsules import capsule_statistics
@@ -26,8 +26,8 @@ _SHOWN_MISTAKES = 12
 
 FILES = (
     "evaluation.json", "per_class.csv", "mistakes.csv", "confusion.png",
-    "mistakes.png", "reliability.png", "capsules.png", "robustness.csv",
-    "robustness.png",
+    "mistakes.png", "reliability.png", "capsules.png", *winner_report.FILES,
+    "robustness.csv", "robustness.png",
 )  # fmt: skip
 
 
@@ -146,13 +146,13 @@ def _test(runs, data, split, crops, folder):
         "classes": [row._asdict() for row in classes],
         "calibration": {"score": _score_name(run)} | calibration.as_json(),
     }
+    summary |= _capsules(run, split, folder)
     write_json(folder / "evaluation.json", summary)
     write_csv(folder / "per_class.csv", summary["classes"])
     _list_mistakes(run, split, scores, labels, folder / "mistakes.csv")
     plots.confusion(matrix, data.class_names, folder / "confusion.png")
     reliability(calibration, _score_name(run), folder / "reliability.png")
     _draw_mistakes(run, split, scores, labels, folder / "mistakes.png")
-    _draw_capsules(run, split, folder / "capsules.png")
     return summary
 
 
@@ -194,12 +194,26 @@ def _draw_mistakes(run, split, scores, labels, path):
     plots.mistakes(images, captions, path)
 
 
-def _draw_capsules(run, split, path):
+def _capsules(run, split, folder):
+    """Draws the class capsules; returns what is measured of them."""
     if run.scores == "logits":
         print(f"No capsules.png: {run.recipe.variant} has no class capsules.")
-        return
+        return {}
     statistics = capsule_statistics(run.model, split, run.recipe.augmentation)
-    draw_capsules(statistics, run.class_names, path)
+    folder.mkdir(parents=True, exist_ok=True)
+    draw_capsules(statistics, run.class_names, folder / "capsules.png")
+    found = winner_report.report_winners(run, split, folder)
+    used = [n for n in found["entries_in_use"].values() if n is not None]
+    print(
+        f"Entries in use per winning capsule: {np.mean(used):.1f} of "
+        f"{statistics.effects.shape[1]} ({min(used):.1f} to {max(used):.1f})."
+    )
+    if "reconstruction_error" in found:
+        print(
+            "Mean squared error of a reconstructed pixel: "
+            f"{found['reconstruction_error']:.4f}."
+        )
+    return found
 
 
 def _disturb(runs, split, folder):

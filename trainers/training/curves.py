@@ -55,9 +55,12 @@ def draw_curves(history: list[dict[str, Any]], path: pathlib.Path) -> None:
 
 
 def _draw_loss(axis, history, units):
-    _line(axis, history, "loss", "with agreement", BLUE)
+    added = ["agreement"] if units else []
+    added += ["decoder"] if "decoder_loss" in history[0] else []
+    label = f"with {' and '.join(added)}" if added else "loss"
+    _line(axis, history, "loss", label, BLUE)
     axis.set_title("Training loss")
-    if units:
+    if added:
         _line(
             axis, history, "class_loss", "class loss alone", ORANGE, dash=(4, 3)
         )

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from encapnet_tf.agreement import strip_agreement
 from encapnet_tf.keras_internals import sub_layers
+from encapnet_tf.training_only import strip
 
 
 class NormStatistics:
@@ -24,7 +24,7 @@ class NormStatistics:
 
     def __init__(self, model: keras.Model, strategy: tf.distribute.Strategy):
         # Agreement units have norms too, but none that inference sees.
-        self._model = strip_agreement(model)
+        self._model = strip(model)
         self._norms = [
             layer
             for layer in sub_layers(self._model)

@@ -7,6 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from encapnet_tf import losses
+from encapnet_tf.layers import CapsuleDecoder
+from encapnet_tf.training_only import training_only_layers
 from trainers.recipe import Recipe
 from trainers.training import keras_optimizer
 
@@ -106,10 +108,19 @@ def make_schedule(recipe: Recipe, total_steps: int):
 
 
 def decayed_variables(recipe: Recipe, model: keras.Model) -> list[bool]:
-    """Says which trainable variables get L2 in their gradient: kernels."""
+    """Says which trainable variables get L2 in their gradient: kernels.
+
+    Not those of a decoder: its loss is weighted by 0.0005, and beside such a
+    gradient Adam would see nothing but the L2.
+    """
     coupled = recipe.optimizer.lower() not in DECOUPLED
+    decoders = training_only_layers(model, (CapsuleDecoder,))
+    exempt = {v.path for each in decoders for v in each.trainable_variables}
     return [
-        coupled and recipe.weight_decay > 0 and v.name in ("kernel", "sum")
+        coupled
+        and recipe.weight_decay > 0
+        and v.name in ("kernel", "sum")
+        and v.path not in exempt
         for v in model.trainable_variables
     ]
 

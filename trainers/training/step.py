@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from encapnet_tf.agreement import agreement_units
+from encapnet_tf.layers.capsule_decoder import true_classes
+from encapnet_tf.training_only import training_only_layers
 from trainers.recipe import Recipe
 from trainers.scoring import TOP5_CLASSES
 from trainers.training import objective
@@ -22,8 +23,8 @@ class TrainStep:
 
     Attributes:
         names: What `__call__` reports, in order: means over the global batch,
-            the metrics of the agreement units, then the gradient norm, the
-            number of the first variable whose gradient is not finite (−1:
+            the metrics of the layers that only train, then the gradient norm,
+            the number of the first variable whose gradient is not finite (−1:
             none) and whether any process wants to stop.
     """
 
@@ -35,7 +36,7 @@ class TrainStep:
         self._class_weights = tf.constant(class_weights)
         self._strategy = strategy
         self._decayed = objective.decayed_variables(recipe, model)
-        self._units = agreement_units(model)
+        self._units = training_only_layers(model)
         self._unit_metrics = [m for unit in self._units for m in unit.metrics]
         self.names = ["loss", "class_loss", "error"]
         if self.num_classes >= TOP5_CLASSES:
@@ -72,10 +73,11 @@ class TrainStep:
         batch_size = tf.cast(tf.shape(images)[0] * replicas, tf.float32)
         variables = self._model.trainable_variables
         with tf.GradientTape() as tape:
-            scores = self._model(images, training=True)
+            with true_classes(labels):
+                scores = self._model(images, training=True)
             class_loss = self._class_loss(labels, scores) / batch_size
-            agreement = [unit.recent_loss / replicas for unit in self._units]
-            total = tf.add_n([class_loss, *agreement])
+            added = [unit.recent_loss / replicas for unit in self._units]
+            total = tf.add_n([class_loss, *added])
             scaled = self._scaled(total)
         gradients = tape.gradient(scaled, variables)
         _refuse_unreached(gradients, variables)

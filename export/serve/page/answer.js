@@ -76,6 +76,6 @@ function showCapsule(entries, name) {
   }));
 }
 
-function minus(number) {
-  return number.toFixed(2).replace("-", "−");
+export function minus(number) {
+  return number.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−");
 }

@@ -1,4 +1,5 @@
 import { say, showAnswer } from "./answer.js";
+import { hideDecoder, showDecoder } from "./decoder.js";
 import { clearPad, invertPad } from "./pad.js";
 import { learn, png, predict, predictPath, request, seen, sendable, Trouble } from "./server.js";
 
@@ -34,6 +35,10 @@ function wordsOf(trouble) {
   return "The answer cannot be shown.";
 }
 
+function complain(trouble) {
+  say(wordsOf(trouble), true);
+}
+
 async function answered(blob) {
   const [prediction, view] = await Promise.all([predict(blob, about), seen(blob)]);
   return { blob, prediction, view };
@@ -43,8 +48,12 @@ function show(item) {
   clearTimeout(waiting);
   if (!item.drawn && !item.trouble) showPreview(item.blob);
   showSeen(item.view);
+  hideDecoder();
   if (item.trouble) say(`${item.name}: ${item.trouble}`, true);
-  else showAnswer(item.prediction, about.classes);
+  else {
+    showAnswer(item.prediction, about.classes);
+    if (about.reconstruct) showDecoder(item.prediction, about, item.view && seenUrl, complain);
+  }
   showCommand(item.name);
 }
 

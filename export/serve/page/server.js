@@ -36,6 +36,14 @@ export async function predict(blob, about) {
   return { ...prediction, milliseconds };
 }
 
+// What the decoder draws of the longest of some capsules: rows of pixels.
+export async function reconstruct(capsules, about) {
+  const body = JSON.stringify({ signature_name: "reconstruct", instances: [capsules] });
+  const response = await request(predictPath(about), { method: "POST", body });
+  if (!response.ok) throw new Trouble(await reason(response));
+  return (await response.json()).predictions[0];
+}
+
 // The image that the network is given, or null where the server cannot tell.
 export async function seen(blob) {
   const response = await request("seen", { method: "POST", body: blob });

@@ -25,7 +25,9 @@ SHAPE = (8, 8, 3)
 CLASSES = ("cat", "dog", "café")
 
 
-def export_small(folder, seed=0, shape=SHAPE, capsules=True, samples=True):
+def export_small(
+    folder, seed=0, shape=SHAPE, capsules=True, samples=True, decoder=False
+):
     """Writes the next version of a small model and returns its folder."""
     rng = np.random.default_rng(seed)
     kernel = rng.normal(size=(np.prod(shape), 3 * 4)).astype(np.float32) / 8
@@ -36,8 +38,15 @@ def export_small(folder, seed=0, shape=SHAPE, capsules=True, samples=True):
         outputs = {"scores": tf.norm(vectors, axis=-1) / 2}
         return outputs | ({"capsules": vectors} if capsules else {})
 
+    def reconstruct(capsules):
+        longest = tf.argmax(tf.norm(capsules, axis=-1), axis=-1)
+        vectors = tf.gather(capsules, longest, batch_dims=1)
+        flat = tf.sigmoid(vectors @ (8 * kernel.T[:4]))
+        return {"images": tf.reshape(flat, (-1, *shape))}
+
     def write(path):
-        Servable(infer, shape, CLASSES).save(str(path))
+        draw = reconstruct if decoder else None
+        Servable(infer, shape, CLASSES, draw).save(str(path))
         (path / "labels.txt").write_text("\n".join(CLASSES) + "\n")
         if samples:
             _write_samples(path / "assets.extra" / "samples")

@@ -380,6 +380,135 @@ def test_it_fits_the_screen_in_light_and_dark(opened, server, width, scheme):
     assert len(np.unique(grey)) > 50
 
 
+@pytest.fixture(scope="module")
+def drawing(tmp_path_factory):
+    """A server of a model with a decoder, and its decoder."""
+    folder = tmp_path_factory.mktemp("served") / "pets"
+    version = served.export_small(folder, decoder=True)
+    draw = tf.saved_model.load(str(version)).signatures["reconstruct"]
+    with served.listening(served.Served(folder).app) as server:
+        server.draw = draw
+        server.version = version
+        yield server
+
+
+def expect_drawn(page, server, file, moves=()):
+    """Waits for what the decoder draws of a file's winner, entries moved."""
+    answer = loaded(server.version)(image_bytes=tf.constant([file]))
+    winner = int(answer["class_ids"][0])
+    capsules = np.zeros((1, 3, 4), np.float32)
+    capsules[0, winner] = answer["capsules"][0, winner]
+    for entry, value in moves:
+        capsules[0, winner, entry] = value
+    expected = server.draw(capsules=tf.constant(capsules))["images"].numpy()
+    words = "Recalled from the capsule alone"
+    if moves:
+        words = (
+            f"Recalled, {len(moves)} entr{'y' if len(moves) == 1 else 'ies'}"
+        )
+    page.locator("#recalled", has_text=words).wait_for()
+    page.wait_for_function(
+        """(expected) => {
+          const {width, height} = drawn;
+          if (!width) return false;
+          const {data} = drawn.getContext("2d")
+            .getImageData(0, 0, width, height);
+          return expected.flat(2).every((value, place) =>
+            Math.abs(data[place + Math.floor(place / 3)] - 255 * value) < 2);
+        }""",
+        arg=expected[0].tolist(),
+    )
+    label = page.get_attribute("#drawn", "aria-label")
+    name = answer["class_names"][0].numpy().decode()
+    assert label.startswith(f"“{name}”. {words}")
+
+
+def test_a_slider_moves_an_entry_and_the_picture_follows(opened, drawing):
+    page = opened(drawing.port)
+    sample = (drawing.version / "assets.extra/samples/0_cat.png").read_bytes()
+    expect_drawn(page, drawing, sample)
+    sliders = page.locator("#sliders input")
+    assert sliders.count() == 4
+    assert not page.locator("#capsule").is_visible()
+    assert not page.locator("#reset").is_enabled()
+    np.testing.assert_array_equal(
+        shown(page, "#original"), shown(page, "#seen img")
+    )
+    sliders.nth(2).fill("0.75")
+    expect_drawn(page, drawing, sample, [(2, 0.75)])
+    sliders.nth(0).fill("-0.5")
+    expect_drawn(page, drawing, sample, [(2, 0.75), (0, -0.5)])
+    assert sliders.nth(0).get_attribute("aria-valuetext") == "−0.50"
+    page.click("#reset")
+    expect_drawn(page, drawing, sample)
+    assert page.evaluate("document.activeElement.ariaLabel") == "Entry 0"
+
+
+def test_sliders_are_moved_from_the_keyboard(opened, drawing):
+    page = opened(drawing.port)
+    sample = (drawing.version / "assets.extra/samples/0_cat.png").read_bytes()
+    expect_drawn(page, drawing, sample)
+    slider = page.get_by_role("slider", name="Entry 1")
+    slider.focus()
+    page.keyboard.press("End")
+    expect_drawn(page, drawing, sample, [(1, 1.0)])
+    page.keyboard.press("Tab")
+    page.keyboard.press("Home")
+    expect_drawn(page, drawing, sample, [(1, 1.0), (2, -1.0)])
+
+
+def test_the_last_of_many_moves_is_the_one_on_show(opened, drawing):
+    """While a question is under way the others wait, and only the last."""
+    page = opened(drawing.port)
+    sample = (drawing.version / "assets.extra/samples/0_cat.png").read_bytes()
+    expect_drawn(page, drawing, sample)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate(
+        """() => {
+          const slider = document.querySelector("#sliders input");
+          for (let value = -100; value <= 60; value += 1) {
+            slider.value = value / 100;
+            slider.dispatchEvent(new Event("input"));
+          }
+        }"""
+    )
+    expect_drawn(page, drawing, sample, [(0, 0.6)])
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_drawing_is_recalled_at_once_on_any_screen(
+    opened, drawing, width, scheme
+):
+    page = opened(drawing.port, width, color_scheme=scheme)
+    page.locator("#took").wait_for()
+    page.click("#draw")
+    assert not page.locator("#decoder").is_visible()
+    box = page.locator("#pad").bounding_box()
+    with page.expect_response("**/*:predict") as response:
+        page.mouse.move(box["x"] + 30, box["y"] + 30)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 200, box["y"] + 200, steps=4)
+        page.mouse.up()
+    (sent,) = response.value.request.post_data_json["instances"]
+    expect_drawn(page, drawing, served.base64.b64decode(sent["b64"]))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for place in range(4):
+        box = page.locator("#sliders input").nth(place).bounding_box()
+        assert box["width"] > 80
+        assert box["x"] + box["width"] <= width
+
+
+def test_without_a_decoder_nothing_of_it_is_seen(opened, server):
+    page = opened(server.port)
+    page.locator("#took").wait_for()
+    assert page.locator("#capsule").is_visible()
+    assert not page.locator("#decoder").is_visible()
+    assert page.locator("#sliders input").count() == 0
+
+
 def test_a_model_without_samples_and_capsules(opened, tmp_path):
     version = served.export_small(
         tmp_path / "pets", capsules=False, samples=False

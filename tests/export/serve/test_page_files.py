@@ -15,7 +15,13 @@ def pets(tmp_path_factory):
 
 
 def test_the_page_loads_from_nowhere_else(pets):
-    for path in ("/", "/style.css", "/page.js", "/samples/0_cat.png"):
+    for path in (
+        "/",
+        "/style.css",
+        "/page.js",
+        "/decoder.js",
+        "/samples/0_cat.png",
+    ):
         answer = pets.get(path)
         assert answer.status == 200
         policy = answer.headers["content-security-policy"]
@@ -33,6 +39,7 @@ def test_samples_are_those_of_the_model_alone(pets):
         "classes": ["cat", "dog", "café"],
         "image_shape": [8, 8, 3],
         "samples": ["0_cat.png", "1_dog.png", "2_café.png"],
+        "reconstruct": False,
         "max_megabytes": 10.0,
         "max_megapixels": 16.0,
     }

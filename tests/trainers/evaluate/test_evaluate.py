@@ -56,7 +56,7 @@ def folder(tmp_path, saved):
 def no_pictures(monkeypatch):
     """Leaves out what takes longest where nobody looks at it."""
     monkeypatch.setattr(close_test, "_draw_mistakes", lambda *_: None)
-    monkeypatch.setattr(close_test, "_draw_capsules", lambda *_: None)
+    monkeypatch.setattr(close_test, "_capsules", lambda *_: {})
     monkeypatch.setattr(close_test, "reliability", lambda *_: None)
     monkeypatch.setattr(plots, "confusion", lambda *_: None)
 
@@ -187,8 +187,10 @@ def test_evaluating_twice_writes_the_same_files(folder, capsys):
         "mistakes.png",
         "reliability.png",
         "capsules.png",
+        "neighbours.png",
     }
     assert "test error" in printed
+    assert "Entries in use per winning capsule" in printed
     assert "most often taken for" in printed
     evaluate(folder.path)
     assert contents(folder) == first

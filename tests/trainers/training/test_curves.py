@@ -63,7 +63,8 @@ def test_every_panel_has_its_numbers(draw, epochs, units):
         assert axis.get_xlabel() == "epoch"
         for x, _ in list(lines(axis).values())[:2]:
             np.testing.assert_array_equal(x, epoch)
-    np.testing.assert_allclose(lines(loss)["with agreement"][1], 1 / epoch)
+    label = "with agreement" if units else "loss"
+    np.testing.assert_allclose(lines(loss)[label][1], 1 / epoch)
     assert ("class loss alone" in lines(loss)) == bool(units)
     assert legend(loss) == ["with agreement", "class loss alone"] * bool(units)
     if units:

@@ -109,7 +109,9 @@ def weight_names(content):
     return [name for name in content if name.startswith("weight")]
 
 
-REPORTED = ("loss", "class_loss", "error", "val_error", "gradient_norm")
+REPORTED = (
+    "loss", "class_loss", "error", "val_error", "gradient_norm", "decoder_loss",
+)  # fmt: skip
 UNIT = "module1_agreement_input_loss"
 
 

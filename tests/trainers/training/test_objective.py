@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from encapnet_tf import strip
 from trainers.choices import OPTIMIZERS
 from trainers.training import objective
 from trainers.training.loop import Loop
@@ -67,6 +68,21 @@ def test_weight_decay_is_l2_in_the_gradient_of_kernels_only(recipe, stripes):
     ):
         expected = plain - 0.1 * 0.5 * start if name == "kernel" else plain
         np.testing.assert_allclose(decayed, expected, atol=2e-6)
+
+
+def test_the_kernels_of_a_decoder_are_not_decayed(recipe):
+    settings = recipe(decoder="conv", weight_decay=0.5)
+    model = settings.build(3, (32, 32, 3))
+    flags = objective.decayed_variables(settings, model)
+    decayed = [
+        variable.path
+        for variable, flag in zip(model.trainable_variables, flags, strict=True)
+        if flag
+    ]
+    assert decayed
+    assert not any("decoder" in path for path in decayed)
+    plain = objective.decayed_variables(settings, strip(model))
+    assert sum(plain) == len(decayed)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,27 @@ def test_a_variable_that_the_loss_does_not_reach_is_named(recipe):
         step(tf.zeros((4, 2)), tf.zeros(4, tf.int32), tf.constant(False))
 
 
+def test_the_decoder_is_told_the_labels_and_counts_by_its_weight(recipe):
+    """A class that no capsule is the longest of is the one that is drawn."""
+    settings = recipe(decoder="conv", decoder_weight=0.25)
+    model = settings.build(3, (32, 32, 3))
+    images = tf.random.stateless_uniform((6, 32, 32, 3), (0, 1))
+    decoder = model.get_layer("decoder")
+    capsules = keras.Model(model.inputs, decoder.input[0])(images)
+    shortest = tf.argmin(tf.norm(capsules, axis=-1), axis=-1)
+    model.trainable = False
+    decoder.trainable = True
+    step = make_step(settings, model)
+    drawn = decoder.reconstruct(capsules, shortest)
+    errors = tf.reduce_sum((drawn - images) ** 2, axis=(1, 2, 3))
+    report = step(images, tf.cast(shortest, tf.int32), tf.constant(False))
+    row = dict(zip(step.names, report.numpy(), strict=True))
+    np.testing.assert_allclose(row["decoder_loss"], np.mean(errors), rtol=1e-4)
+    np.testing.assert_allclose(
+        row["loss"] - row["class_loss"], 0.25 * np.mean(errors), rtol=1e-4
+    )
+
+
 def test_batches_of_other_sizes_trace_a_step_once_more(recipe, traces):
     settings = recipe()
     step = make_step(settings, settings.build(3, (32, 32, 3)))

@@ -43,7 +43,7 @@ def train_all(npz, folder, strategy_name, logical_cpus, trainings):
 
 
 def train(npz, strategy, fields):
-    least = LEAST | {"aide": "all", "agreement": "one"}
+    least = LEAST | {"aide": "all", "agreement": "one", "decoder": "conv"}
     recipe = make_recipe(
         {
             "variant": "encapnet_tiny",
