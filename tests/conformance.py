@@ -12,7 +12,8 @@ from encapnet_tf import create_model, layers
 from encapnet_tf.training_only import TRAINING_ONLY
 
 DECODER = {"decoder": "conv", "decoder_weight": 0.001}
-SMALL = {"num_capsules": 4, "stem": ((8, 2),)}
+UNITS = {"agreement_options": {"num_iterations": 3}}
+SMALL = {"num_capsules": 4, "stem": ((8, 2),)} | UNITS
 CAPNET = {
     "stem": ((8, 2), (16, 2)),
     "num_capsules": 4,
@@ -26,14 +27,16 @@ VARIANT_OVERRIDES = {
     "capnet_dynamic": CAPNET,
     "capnet_em": CAPNET | DECODER,
     "cnn_same_shape": {"stem": ((8, 2), (8, 1), (16, 2))},
-    "cnn_similar_param": {"stem": ((8, 2), (12, 2)), "agreement": "one"},
+    "cnn_similar_param": UNITS
+    | {"stem": ((8, 2), (12, 2)), "agreement": "one"},
     "encapnet6_master": {"stem": ((8, 2), (16, 2)), "num_capsules": 4},
     "encapnet6": {"stem": ((8, 2), (16, 2)), "num_capsules": 4} | DECODER,
     "encapnet14_authors_master": SMALL,
     "encapnet14_authors": SMALL | DECODER | {"type2_layers": (1, 1, 1, 1)},
     "encapnet_v1_authors": SMALL | {"type2_layers": (1, 2, 1, 1)},
     "encapnet_v1": SMALL | {"type2_layers": (1, 1, 1, 1), "agreement": "one"},
-    "resnet18": {
+    "resnet18": UNITS
+    | {
         "stem": ((8, 2),),
         "channels": (8, 12),
         "blocks": (2, 1),
@@ -53,7 +56,7 @@ VARIANT_OVERRIDES = {
         "type2_layers": (2, 1, 1, 1),
         "agreement": ("two", "two", "one", "none"),
     },
-    "encapnet_small": {"num_capsules": 4, "stem": ((8, 2),)},
+    "encapnet_small": SMALL,
     "encapnet_tiny": {},
 }
 

@@ -1,5 +1,6 @@
 """What every layer and every variant must do, over one list of them."""
 
+import functools
 import inspect
 import os
 import subprocess
@@ -20,6 +21,9 @@ WITH_SLOW_VARIANTS = [
     case if case in QUICK else pytest.param(case, marks=pytest.mark.slow)
     for case in CASES
 ]
+
+# All tests of a case in a row: its model is built once.
+BY_CASE = functools.partial(pytest.mark.parametrize, "case", scope="module")
 
 
 def batch(model, size, scale=1.0, seed=0):
@@ -77,7 +81,7 @@ def test_config_holds_every_constructor_argument(name):
     assert make.from_config(config).get_config() == config
 
 
-@pytest.mark.parametrize("case", WITH_SLOW_VARIANTS)
+@BY_CASE(WITH_SLOW_VARIANTS)
 def test_saved_and_loaded_is_bit_equal(case, tmp_path):
     model = conformance.make(case)
     inputs = batch(model, 3)
@@ -92,7 +96,7 @@ def test_saved_and_loaded_is_bit_equal(case, tmp_path):
     assert len(loaded.weights) == len(model.weights)
 
 
-@pytest.mark.parametrize("case", WITH_SLOW_VARIANTS)
+@BY_CASE(WITH_SLOW_VARIANTS)
 def test_symbolic_shape_is_the_real_one_at_any_batch_size(case):
     model = conformance.make(case)
     traced = tf.function(
@@ -115,7 +119,7 @@ def test_symbolic_shape_is_the_real_one_at_any_batch_size(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize("case", CASES)
+@BY_CASE(CASES)
 def test_mixed_precision_is_finite(case, policy):
     model = conformance.make(case, policy)
     results, gradients = training_step(model, batch(model, 3))
@@ -127,7 +131,7 @@ def test_mixed_precision_is_finite(case, policy):
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("scale", [0.0, 1e4])
-@pytest.mark.parametrize("case", CASES)
+@BY_CASE(CASES)
 def test_extreme_inputs_give_finite_outputs_and_gradients(case, scale, policy):
     model = conformance.make(case, policy)
     inputs = batch(model, 2, scale)
@@ -137,7 +141,7 @@ def test_extreme_inputs_give_finite_outputs_and_gradients(case, scale, policy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@BY_CASE(CASES)
 def test_xla_agrees_with_eager(case):
     model = conformance.make(case)
     inputs = batch(model, 3)
@@ -149,7 +153,7 @@ def test_xla_agrees_with_eager(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [c for c in CASES if c.startswith("layer:")])
+@BY_CASE([c for c in CASES if c.startswith("layer:")])
 def test_training_under_xla_agrees_with_eager(case):
     model = conformance.make(case)
     inputs = batch(model, 3)

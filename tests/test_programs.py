@@ -1,5 +1,6 @@
 """What every program has in common: help, refusals, how soon they come."""
 
+import json
 import os
 import subprocess
 import sys
@@ -17,92 +18,105 @@ SLOW_TO_START = (
     "tensorflow", "keras", "matplotlib", "scipy", "keras_tuner", "uvicorn",
     "fastapi",
 )  # fmt: skip
+# What each of these is refused with.
+REFUSED = {
+    "trainers.fit --variant=encapnet_v": "Did you mean 'encapnet_v",
+    "trainers.fit --dataset=cifar": "Did you mean 'cifar10'?",
+    "trainers.fit --optimizer=adm": "Did you mean 'adam'?",
+    "trainers.fit --epochs=0": "`epochs` must be >= 1. Received: epochs=0.",
+    "trainers.fit --init_from=nowhere": "Received: init_from=nowhere",
+    "trainers.fit --init_from=a.keras": "Received: init_from=a.keras",
+    "trainers.fit --run_dir=README.md/run": "Received: README.md/run;",
+    "trainers.tune --search=cots": "Did you mean 'cost'?",
+    "trainers.fit --agreement_weight=1": "add --agreement=one",
+    "trainers.tune --variant=resnet18 --search=cost": "has no agreement units",
+    "trainers.reproduce --experiment=table1": "A budget for each run",
+    "trainers.evaluate --run_dir=nowhere": "Received: run_dir=nowhere",
+    "trainers.benchmark --parts=solvr": "Did you mean 'solver'?",
+    "trainers.summary encapnet_smal": "Did you mean 'encapnet_small'?",
+    "trainers.summary --dtype_policy=int8": "`dtype_policy` must be one of",
+    "trainers.h_imagenet": "--imagenet must be ImageNet's folder",
+    "trainers.launch": "The workers need one --run_dir",
+    "export --run_dir=nowhere": "Received: run_dir=nowhere",
+    "export --quantize=int4": "`quantize` must be one of",
+    "export --formats=onnx": "`formats` must be one of",
+    "export runs/latest": "takes flags only. Received: runs/latest",
+    "export.predict": "Name image files or folders of them.",
+    "export.predict --model=none x.png": "model=none, which does",
+    "export.serve": "`--model` must name a folder",
+    "export.serve --model=none": "--model=none, which is no folder",
+    "export.serve --model=export": "--model=export, which has none",
+}
+COMMANDS = [
+    *(f"{program} --{flag}" for program in PROGRAMS
+      for flag in ("help", "hepl", "version")),
+    *REFUSED,
+]  # fmt: skip
+ENDS = ("out", "err")
+# Each in a process of its own, which has imported nothing of ours.
+FORK = """
+import json, os, runpy, sys
+import absl.flags, absl.logging, numpy
+folder, *commands = json.loads(sys.argv[1])
+for number, command in enumerate(commands):
+    child = os.fork()
+    if not child:
+        for descriptor, name in ((1, "out"), (2, "err")):
+            path = f"{folder}/{number}.{name}"
+            os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), descriptor)
+        sys.argv = command.split()
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        sys.exit("It did not end the process.")
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+"""
 
 
 @pytest.fixture(scope="module")
-def say(tmp_path_factory):
-    """Runs a program that fails where it starts something slow."""
-    poison = tmp_path_factory.mktemp("poison")
+def said(tmp_path_factory):
+    """What comes of each command where nothing slow can be imported."""
+    poison, folder = (tmp_path_factory.mktemp(n) for n in ("poison", "said"))
     for name in SLOW_TO_START:
         path = poison / f"{name}.py"
         path.write_text(f"raise SystemExit('{name} was imported')")
     paths = os.pathsep.join((str(poison), os.getcwd()))
-
-    def run(program, *arguments):
-        return subprocess.run(
-            [sys.executable, "-m", program, *arguments],
-            env=os.environ | {"PYTHONPATH": paths},
-            capture_output=True,
-            text=True,
+    codes = subprocess.run(
+        [sys.executable, "-c", FORK, json.dumps([str(folder), *COMMANDS])],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    return {
+        command: subprocess.CompletedProcess(
+            command, int(codes[number]),
+            *((folder / f"{number}.{end}").read_text() for end in ENDS),
         )
-
-    return run
+        for number, command in enumerate(COMMANDS)
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_help_and_a_misspelt_flag_start_nothing_slow(say, program):
-    help_text = say(program, "--help")
+def test_help_and_a_misspelt_flag_start_nothing_slow(said, program):
+    help_text = said[f"{program} --help"]
     assert (help_text.returncode, help_text.stderr) == (0, "")
     assert f"python -m {program}" in help_text.stdout
-    misspelt = say(program, "--hepl")
+    misspelt = said[f"{program} --hepl"]
     assert misspelt.returncode == 2
     assert misspelt.stderr.startswith("error: Unknown command line flag 'hepl'")
     assert misspelt.stderr.count("\n") == 1
-    assert say(program, "--version").stdout == f"{__version__}\n"
+    assert said[f"{program} --version"].stdout == f"{__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("trainers.fit --variant=encapnet_v", "Did you mean 'encapnet_v"),
-        ("trainers.fit --dataset=cifar", "Did you mean 'cifar10'?"),
-        ("trainers.fit --optimizer=adm", "Did you mean 'adam'?"),
-        (
-            "trainers.fit --epochs=0",
-            "`epochs` must be >= 1. Received: epochs=0.",
-        ),
-        ("trainers.fit --init_from=nowhere", "Received: init_from=nowhere"),
-        ("trainers.fit --init_from=a.keras", "Received: init_from=a.keras"),
-        ("trainers.fit --run_dir=README.md/run", "Received: README.md/run;"),
-        ("trainers.tune --search=cots", "Did you mean 'cost'?"),
-        ("trainers.fit --agreement_weight=1", "add --agreement=one"),
-        (
-            "trainers.tune --variant=resnet18 --search=cost",
-            "has no agreement units",
-        ),
-        ("trainers.reproduce --experiment=table1", "A budget for each run"),
-        ("trainers.evaluate --run_dir=nowhere", "Received: run_dir=nowhere"),
-        ("trainers.benchmark --parts=solvr", "Did you mean 'solver'?"),
-        ("trainers.summary encapnet_smal", "Did you mean 'encapnet_small'?"),
-        (
-            "trainers.summary --dtype_policy=int8",
-            "`dtype_policy` must be one of",
-        ),
-        ("trainers.h_imagenet", "--imagenet must be ImageNet's folder"),
-        ("trainers.launch", "The workers need one --run_dir"),
-        ("export --run_dir=nowhere", "Received: run_dir=nowhere"),
-        ("export --quantize=int4", "`quantize` must be one of"),
-        ("export --formats=onnx", "`formats` must be one of"),
-        ("export runs/latest", "takes flags only. Received: runs/latest"),
-        ("export.predict", "Name image files or folders of them."),
-        ("export.predict --model=none x.png", "model=none, which does"),
-        ("export.serve", "`--model` must name a folder"),
-        ("export.serve --model=none", "--model=none, which is no folder"),
-        ("export.serve --model=export", "--model=export, which has none"),
-    ],
-)
-def test_a_bad_value_is_refused_before_anything_slow_starts(
-    say, command, message
-):
-    refused = say(*command.split())
+@pytest.mark.parametrize("command", REFUSED)
+def test_a_bad_value_is_refused_before_anything_slow_starts(said, command):
+    refused = said[command]
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: ")
-    assert message in refused.stderr
+    assert REFUSED[command] in refused.stderr
     assert refused.stderr.count("\n") == 1
 
 
-def test_help_shows_defaults_and_no_flags_of_libraries(say):
-    text = " ".join(say("trainers.fit", "--help").stdout.split())
+def test_help_shows_defaults_and_no_flags_of_libraries(said):
+    text = " ".join(said["trainers.fit --help"].stdout.split())
     assert "Default: 4 to 60 for small variants, as many as make 1,100" in text
     assert "(default: '300.0')" in text
     assert "--logtostderr" not in text

@@ -1,6 +1,4 @@
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 
@@ -130,15 +128,3 @@ def test_every_named_source_is_listed():
     assert set(catalogue.SOURCES) < set(data.DATASETS)
     assert "house_numbers" in data.DATASETS
     assert all(len(line) < 80 for line in data.DATASETS.values())
-
-
-@pytest.mark.slow
-def test_importing_does_not_bring_tfds_in():
-    program = (
-        "import sys, encapnet_tf.data\n"
-        "sys.exit('tensorflow_datasets' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from encapnet_tf.data import load
-from tests.trainers.conftest import LEAST, npz_path  # noqa: F401, a fixture
+from export.version.from_run import export_run
+from tests.conformance import VARIANT_OVERRIDES
+from tests.trainers.conftest import (
+    LEAST,
+    UNIT,
+    npz_path,  # noqa: F401, a fixture
+)
 from trainers.files import write_json
 from trainers.recipe import make_recipe
 from trainers.runs.finished import Run
@@ -31,13 +37,21 @@ def untrained_run(path, variant, num_classes=5, **overrides):
     return Run(RunFolder(path), recipe, model, {"class_names": names})
 
 
+@pytest.fixture(scope="session", params=VARIANT_OVERRIDES)
+def variant_run(request, tmp_path_factory):
+    """One of each variant, untrained."""
+    name = request.param
+    path = tmp_path_factory.mktemp("variants") / name
+    return untrained_run(path, name, **VARIANT_OVERRIDES[name])
+
+
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory, npz_path):  # noqa: F811
     """A finished run of the least network with an agreement unit."""
     folder = RunFolder(tmp_path_factory.mktemp("runs") / "stripes")
     fields = {
         "variant": "encapnet_tiny",
-        "override": LEAST | {"agreement": "one", "aide": "all"},
+        "override": LEAST | UNIT | {"aide": "all"},
         "dataset": f"npz:{npz_path}",
         "epochs": 3,
         "batch_size": 24,
@@ -62,6 +76,16 @@ def trained(tmp_path_factory, npz_path):  # noqa: F811
     }
     write_json(folder.summary, summary)
     return folder
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory, trained):
+    """That run, exported in every format."""
+    out = tmp_path_factory.mktemp("exported") / "stripes"
+    quantize = ("none", "float16", "int8")
+    return export_run(
+        str(trained.path), str(out), quantize=quantize, licence="MIT"
+    )
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -29,15 +28,6 @@ from trainers.scoring import error_rate
 
 FILES = ("saved_model.pb", "model.tflite", "model_float16.tflite",
          "model_int8.tflite")  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def exported(tmp_path_factory, trained):
-    out = tmp_path_factory.mktemp("exported") / "stripes"
-    quantize = ("none", "float16", "int8")
-    return export_run(
-        str(trained.path), str(out), quantize=quantize, licence="MIT"
-    )
 
 
 @pytest.fixture(scope="session")
@@ -272,13 +262,6 @@ def test_lite_answers_with_litert_and_numpy_alone(exported, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def program(*arguments, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-m", "export", *map(str, arguments)],
-        capture_output=True, text=True, timeout=600, **kwargs,
-    )  # fmt: skip
-
-
 @pytest.mark.slow
 def test_program_writes_version_after_version(trained, tmp_path):
     flags = (f"--run_dir={trained.path}", f"--out={tmp_path / 'model'}")
@@ -301,14 +284,10 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
     trained, tmp_path, formats, limit
 ):
     """A limit on the size of files stops writing as a full disk does."""
-    done = program(
-        f"--run_dir={trained.path}",
-        f"--out={tmp_path / 'model'}",
-        f"--formats={formats}",
-        preexec_fn=lambda: resource.setrlimit(
-            resource.RLIMIT_FSIZE, (limit, limit)
-        ),
-    )
+    done = forked.run(
+        "tests.export.on_a_full_disk", str(limit), f"--run_dir={trained.path}",
+        f"--out={tmp_path / 'model'}", f"--formats={formats}",
+    )  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("error: ")
     assert len(done.stderr.splitlines()) == 1

@@ -33,11 +33,10 @@ def compare(function, spec, relative=2e-5):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", VARIANT_OVERRIDES)
-def test_frozen_variants_compute_the_same(variant, tmp_path):
-    run = untrained_run(tmp_path, variant, **VARIANT_OVERRIDES[variant])
-    spec = tf.TensorSpec(run.model.input_shape, tf.float32)
-    found = compare(inference(run), spec, tolerance(variant, 2e-5))
+def test_frozen_variants_compute_the_same(variant_run):
+    spec = tf.TensorSpec(variant_run.model.input_shape, tf.float32)
+    relative = tolerance(variant_run.recipe.variant, 2e-5)
+    found = compare(inference(variant_run), spec, relative)
     kinds = {node.op for node in found}
     assert not kinds & {
         "FusedBatchNormV3", "VarHandleOp", "ReadVariableOp", "IdentityN",

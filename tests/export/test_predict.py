@@ -13,21 +13,18 @@ from encapnet_tf import create_model, layers
 from encapnet_tf.data import load
 from export.opened import open_model
 from export.predict import __main__ as program
-from export.version.from_run import export_run
 from tests.conformance import VARIANT_OVERRIDES
 from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory, trained):
-    out = tmp_path_factory.mktemp("predict") / "model"
-    export_run(str(trained.path), str(out))
+def models(trained, exported):
     return {
         "run": trained.path,
-        "versions": out,
-        "SavedModel": out / "1",
-        "LiteRT": out / "1" / "model.tflite",
+        "versions": exported.folder.parent,
+        "SavedModel": exported.folder,
+        "LiteRT": exported.folder / "model.tflite",
         "Keras": trained.path / "model.keras",
     }
 

@@ -10,7 +10,6 @@ from export.opened import (
     OpenedSavedModel,
 )
 from export.version.lite import _convert_all, file_name
-from tests.conformance import VARIANT_OVERRIDES
 from tests.export.conftest import tolerance, untrained_run
 
 RNG = np.random.default_rng(0)
@@ -26,15 +25,13 @@ def pixels(count, shape):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", VARIANT_OVERRIDES)
-def test_every_variant_runs_in_both_formats_at_any_batch(variant, tmp_path):
-    run = untrained_run(tmp_path, variant, **VARIANT_OVERRIDES[variant])
-    servable, shape = servable_of(run)
+def test_every_variant_runs_in_both_formats_at_any_batch(variant_run, tmp_path):
+    servable, shape = servable_of(variant_run)
     servable.save(str(tmp_path / "saved"))
     servable.save_lite(str(tmp_path / "lite"))
     # In this process: a child for each of so many small ones takes minutes.
     _convert_all(str(tmp_path / "lite"), ["none"], None, str(tmp_path))
-    keras_model = OpenedRun(run)
+    keras_model = OpenedRun(variant_run)
     for model in (
         OpenedSavedModel(tmp_path / "saved"),
         OpenedLite(tmp_path / file_name("none")),
@@ -51,7 +48,7 @@ def test_every_variant_runs_in_both_formats_at_any_batch(variant, tmp_path):
                 np.testing.assert_allclose(
                     found.capsules,
                     expected.capsules,
-                    rtol=tolerance(variant, 0),
+                    rtol=tolerance(variant_run.recipe.variant, 0),
                     atol=1e-5,
                 )
 

@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -11,7 +8,7 @@ import tensorflow as tf
 from encapnet_tf import agreement_units, create_model, set_agreement_ramp
 from encapnet_tf.layers import FeedbackAgreement
 from encapnet_tf.ops import sinkhorn_divergence
-from tests import golden_files, reference
+from tests import forked, golden_files, reference
 
 
 def maps(*shape, seed=0, dtype="float32"):
@@ -350,72 +347,11 @@ def test_ramp_scales_every_unit_and_survives_saving(tmp_path):
     )
 
 
-DISTRIBUTED = """
-import json, sys
-import keras, numpy as np, tensorflow as tf
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0],
-    [tf.config.LogicalDeviceConfiguration()] * 2,
-)
-from encapnet_tf.layers import FeedbackAgreement
-from encapnet_tf.ops import sinkhorn_divergence
-
-def model(batch):
-    keras.utils.set_random_seed(0)
-    images = keras.Input((16, 16, 4))
-    low = keras.layers.Conv2D(8, 3, padding="same", name="low")(images)
-    high = keras.layers.Conv2D(8, 3, 2, padding="same", name="high")(low)
-    high = FeedbackAgreement(4, batch=batch, name="unit")([high, low])
-    result = keras.Model(images, high)
-    result.compile(keras.optimizers.SGD(0.01))
-    return result
-
-def step(model):
-    images = tf.data.Dataset.from_tensors(X)
-    logs = model.fit(images.unbatch().batch(8), verbose=0).history
-    return {
-        "divergence": logs["unit_loss"][0],
-        "weights": [w.tolist() for w in model.get_weights()],
-    }
-
-X = np.random.default_rng(0).normal(size=(8, 16, 16, 4)).astype("float32")
-results = {}
-single = model("global")
-# By hand: the statistics of the whole batch, the divergence of each half.
-unit, kernel = single.get_layer("unit"), single.get_layer("low").kernel
-with tf.GradientTape() as tape:
-    low = single.get_layer("low")(X)
-    high = single.get_layer("high")(low)
-    recovered = unit._vectors(unit.generator([high, low], training=True))
-    lower = unit._vectors(low)
-    mean = tf.reduce_mean([
-        sinkhorn_divergence(recovered[half], lower[half])
-        for half in (slice(0, 4), slice(4, 8))
-    ])
-stepped = kernel - 0.01 * 10 * tape.gradient(mean, kernel.value)
-results["by_hand"] = {
-    "divergence": float(mean), "weights": [stepped.numpy().tolist()]
-}
-results["single"] = step(model("global"))
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-for batch in ("global", "replica"):
-    with strategy.scope():
-        distributed = model(batch)
-    results[batch] = step(distributed)
-print(json.dumps(results))
-"""
-
-
 @pytest.mark.slow
 def test_two_replicas_compare_globally_or_each_its_own():
-    run = subprocess.run(
-        [sys.executable, "-c", DISTRIBUTED],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},
-    )
-    results = json.loads(run.stdout.splitlines()[-1])
+    done = forked.run("tests.layers.two_replicas")
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout.splitlines()[-1])
     for ours, theirs in (("global", "single"), ("replica", "by_hand")):
         ours, theirs = results[ours], results[theirs]
         assert ours["divergence"] == pytest.approx(

@@ -1,7 +1,6 @@
 """The solver against golden numbers, edge cases, dtypes and its errors."""
 
 import pathlib
-import subprocess
 import sys
 
 import numpy as np
@@ -14,6 +13,7 @@ from encapnet_tf.ops import (
     sinkhorn_divergence_with_error,
 )
 from encapnet_tf.ops.ground_cost import cost_matrix
+from tests import forked
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "sinkhorn.npz"
 FIXED = ["c01", "c06", "c10", "c12", "c13", "c16", "c20", "c21", "c23"]
@@ -302,42 +302,9 @@ def test_solver_and_cost_matrix_check_their_own_arguments():
         cost_matrix(np.ones((3, 3)), np.ones((3, 3)), "dot")
 
 
-PEAK_MEMORY = """
-import tensorflow as tf
-from encapnet_tf.ops import sinkhorn_divergence
-
-@tf.function(input_signature=[tf.TensorSpec((None, 64))] * 2)
-def step(x, y):
-    with tf.GradientTape() as tape:
-        tape.watch((x, y))
-        value = sinkhorn_divergence(x, y)
-    return value, tape.gradient(value, (x, y))
-
-def peak():
-    with open("/proc/self/status") as status:
-        line = next(line for line in status if line.startswith("VmHWM"))
-    return int(line.split()[1])
-
-def batch(size, seed):
-    return tf.random.stateless_normal((size, 64), (0, seed))
-
-step(batch(64, 0), batch(64, 1))
-x, y = batch(1024, 0), batch(1024, 1)
-before = peak()
-step(x, y)
-print((peak() - before) / 1024)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_constant_plan_at_batch_1024_stays_under_64_mebibytes():
-    root = pathlib.Path(__file__).parents[2]
-    child = subprocess.run(
-        [sys.executable, "-c", PEAK_MEMORY],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=root,
-    )
-    assert 4 < float(child.stdout) < 64
+    done = forked.run("tests.ops.solver_memory")
+    assert done.returncode == 0, done.stderr
+    assert 4 < float(done.stdout) < 64

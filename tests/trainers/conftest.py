@@ -14,7 +14,9 @@ LEAST = {
     "aide": "none",
     "agreement": "none",
 }
-UNITS = {"override": LEAST | {"agreement": "one"}}
+# An agreement unit, traced in a moment.
+UNIT = {"agreement": "one", "agreement_options": {"num_iterations": 2}}
+UNITS = {"override": LEAST | UNIT}
 
 
 @pytest.fixture(scope="session")

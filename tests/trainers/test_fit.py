@@ -136,6 +136,7 @@ def test_kill_nine_at_random_moments_changes_nothing(npz_path, tmp_path):
     """First before an epoch has ended, then each time two epochs further."""
     command = [
         *LEAST, "--agreement=one", f"--dataset=npz:{npz_path}", "--epochs=10",
+        "--override=agreement_options={'num_iterations': 2}",
         "--checkpoint_seconds=0.1", "--augmentation=strong",
     ]  # fmt: skip
     whole, killed = tmp_path / "whole", tmp_path / "killed"

@@ -1,12 +1,11 @@
 import re
-import subprocess
-import sys
 
 import keras
 import pytest
 from absl import flags
 
 from encapnet_tf import list_variants
+from tests import forked
 from tests.trainers.conftest import LEAST
 from trainers import cli, summary
 from trainers.cost.machine_memory import Memory
@@ -102,26 +101,13 @@ def test_largest_batch_that_fits_is_counted():
     assert "Not even a batch of one image fits" in text
 
 
-PEAK = """
-import pathlib
-import runpy
-import sys
-sys.argv = ["summary", "capnet_em", "--batch_size=2048"]
-try:
-    runpy.run_module("trainers.summary", run_name="__main__")
-except SystemExit as end:
-    assert not end.code
-# Not ru_maxrss: a child starts with its parent's.
-status = pathlib.Path("/proc/self/status").read_text()
-print("peak", int(status.split("VmHWM:")[1].split()[0]) * 1024)
-"""
-
-
 @pytest.mark.slow
 def test_hundreds_of_gigabytes_are_counted_in_little_memory():
-    text = subprocess.run(
-        [sys.executable, "-c", PEAK], check=True, capture_output=True, text=True
-    ).stdout
-    assert int(text.split("peak ")[1]) < 1.5 * GIB
-    needed = re.search(r"total +([0-9,.]+)\n", text)[1]
+    done = forked.run(
+        "tests.trainers.peak", "trainers.summary", "capnet_em",
+        "--batch_size=2048",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split("peak ")[1]) < 1.5 * GIB
+    needed = re.search(r"total +([0-9,.]+)\n", done.stdout)[1]
     assert float(needed.replace(",", "")) > 100 * 1024

@@ -31,9 +31,10 @@ class NormStatistics:
             if isinstance(layer, keras.layers.BatchNormalization)
             and layer.trainable
         ]
-        self._run = strategy.run
+        self._strategy = strategy
+        self._run = self._on_every_replica
         if strategy.num_replicas_in_sync > 1:
-            self._run = tf.function(strategy.run, autograph=False)
+            self._run = tf.function(self._run, autograph=False)
 
     def settle(self, batches) -> None:
         """Takes the statistics over `batches` of images and labels."""
@@ -54,7 +55,7 @@ class NormStatistics:
         for norm in self._norms:
             norm.moving_mean.assign(np.zeros(norm.moving_mean.shape))
             norm.moving_variance.assign(np.zeros(norm.moving_variance.shape))
-        self._run(self._forward, (images,))
+        self._run(images)
         # From zero, a moving average is (1 − momentum) times the batch's own.
         return [
             tuple(
@@ -63,6 +64,9 @@ class NormStatistics:
             )
             for norm in self._norms
         ]
+
+    def _on_every_replica(self, images):
+        self._strategy.run(self._forward, (images,))
 
     def _forward(self, images):
         self._model(images, training=True)

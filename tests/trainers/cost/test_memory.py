@@ -1,9 +1,8 @@
 import os
-import subprocess
-import sys
 
 import pytest
 
+from tests import forked
 from trainers.cost.machine_memory import _free_in_container
 from trainers.cost.step_cost import step_cost
 from trainers.cost.step_trace import outline_model
@@ -19,41 +18,6 @@ def test_a_containers_limit_counts(tmp_path):
     assert _free_in_container(tmp_path) == [800]
 
 
-STEP = """
-import pathlib
-import sys
-import keras
-import tensorflow as tf
-from encapnet_tf import create_model
-from encapnet_tf.losses import MarginLoss
-
-def status(name):
-    text = pathlib.Path("/proc/self/status").read_text()
-    return int(text.split(name + ":")[1].split()[0]) * 1024
-
-model = create_model(sys.argv[1])
-optimizer = keras.optimizers.Adam()
-optimizer.build(model.trainable_variables)
-images = tf.random.uniform((int(sys.argv[2]), *model.input_shape[1:]))
-labels = tf.zeros(len(images), tf.int32)
-loss = MarginLoss()
-
-@tf.function(jit_compile=False)
-def step():
-    with tf.GradientTape() as tape:
-        total = tf.add_n([loss(labels, model(images, training=True))]
-                         + model.losses)
-    variables = model.trainable_variables
-    optimizer.apply_gradients(zip(tape.gradient(total, variables), variables))
-
-step.get_concrete_function()
-before = status("VmRSS")
-pathlib.Path("/proc/self/clear_refs").write_text("5")
-step()
-print(status("VmHWM") - before)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/clear_refs"), reason="needs Linux"
@@ -63,13 +27,9 @@ print(status("VmHWM") - before)
     [("encapnet14_authors_master", 64), ("capnet_dynamic", 16)],
 )
 def test_estimate_is_close_to_a_measured_step(variant, batch_size):
-    grown = subprocess.run(
-        [sys.executable, "-c", STEP, variant, str(batch_size)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    done = forked.run("tests.trainers.cost.one_step", variant, str(batch_size))
+    assert done.returncode == 0, done.stderr
     cost = step_cost(outline_model(variant), batch_size)
     # The weights and the optimiser's slots were there before the step.
     expected = cost.memory_bytes - cost.weight_bytes - cost.slot_bytes
-    assert 0.75 < expected / int(grown) < 1.25
+    assert 0.75 < expected / int(done.stdout) < 1.25

@@ -2,13 +2,12 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 
 import pytest
 from absl import flags
 from PIL import Image
 
+from tests import forked
 from trainers.reproduce import __main__ as reproduce
 from trainers.reproduce import running
 from trainers.reproduce.experiments import EXPERIMENTS
@@ -146,10 +145,7 @@ def test_the_program_trains_each_run_in_a_process_of_its_own(
         f"--dataset=npz:{npz_path}", "--epochs=1", "--seeds=1",
         f"--out={tmp_path}",
     ]  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "trainers.reproduce", *command],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    done = forked.run("trainers.reproduce", *command)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "[1/1] row c, CNN, same shape, seed 0: test error" in done.stdout

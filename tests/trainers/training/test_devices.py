@@ -1,14 +1,14 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import forked
+from tests.trainers.test_fit import rows, weights
 from trainers import launch
 from trainers.training import devices
 
@@ -45,19 +45,17 @@ TASKS = (
 )
 
 
-def start(npz, folder, tasks, environment=None):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.trainers.training.train_each", str(npz),
-         str(folder), json.dumps(tasks)],
-        env=os.environ | (environment or {}),
-        stderr=subprocess.PIPE, text=True,
+def start(npz, folder, strategy, cpus, trainings, **environment):
+    return forked.Program(
+        "tests.trainers.training.train_each", str(npz), str(folder), strategy,
+        str(cpus), json.dumps(trainings), **environment,
     )  # fmt: skip
 
 
-def results(process, folder):
+def results(program, folder):
     """What came out of each training, by its name."""
-    _, stderr = process.communicate(timeout=600)
-    assert process.returncode == 0, stderr[-3000:]
+    done = program.finish(timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
     return {path.stem: read(path) for path in folder.glob("*.npz")}
 
 
@@ -78,17 +76,18 @@ def workers(npz, folder, trainings, count=2):
         }
         processes.append(
             start(
-                npz, folder, [("auto", 1, trainings)],
-                {"TF_CONFIG": json.dumps(config)},
+                npz, folder, "auto", 1, trainings, TF_CONFIG=json.dumps(config)
             )
-        )  # fmt: skip
+        )
     return processes
 
 
 @pytest.fixture(scope="module")
 def trained(npz_path, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
-    return results(start(npz_path, folder, TASKS), folder)
+    for task in TASKS:
+        found = results(start(npz_path, folder, *task), folder)
+    return found
 
 
 def assert_as_one_device(ours, theirs, optimizer):
@@ -136,7 +135,7 @@ def test_two_workers_equal_one_device(trained, npz_path, tmp_path):
     assert set(found) == set(BOTH)
     for optimizer, ours in found.items():
         assert_as_one_device(ours, trained[f"one {optimizer}"], optimizer)
-    second.communicate(timeout=60)
+    second.finish(timeout=60)
 
 
 def test_replica_batches_do_not_change_the_size_of_the_loss(trained):
@@ -150,60 +149,36 @@ def test_a_killed_worker_ends_the_job_and_the_next_one_goes_on(
     npz_path, tmp_path
 ):
     flags = [
+        "--workers=2", "--",
         "--variant=encapnet_tiny", f"--dataset=npz:{npz_path}",
         "--epochs=3", "--batch_size=24", "--checkpoint_seconds=0.5",
         "--override=type2_layers=(0,)", "--override=strides=(2,)",
         "--override=num_capsules=2", "--override=stem=((4, 2),)",
         "--override=aide=none,agreement=none",
     ]  # fmt: skip
-    command = [sys.executable, "-m", "trainers.launch", "--workers=2", "--"]
+
+    def launched(run_dir):
+        return forked.Program("trainers.launch", *flags, f"--run_dir={run_dir}")
+
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run(
-        [*command, *flags, f"--run_dir={whole}"], check=True, timeout=300
-    )
-    job = subprocess.Popen(
-        [*command, *flags, f"--run_dir={killed}"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    done = launched(whole).finish(timeout=300)
+    assert done.returncode == 0, done.stderr
+    job = launched(killed)
     for line in job.stdout:
         if line.startswith("epoch 1"):
             break
-    _kill_one_worker(str(killed))
+    _, second = job.children()
+    os.kill(second, signal.SIGKILL)
     began = time.monotonic()
-    _, stderr = job.communicate(timeout=90)
+    ended = job.finish(timeout=90)
     assert time.monotonic() - began < 60
-    assert job.returncode == 1
-    assert "goes on from the last checkpoint" in stderr
-    subprocess.run(
-        [*command, *flags, f"--run_dir={killed}"], check=True, timeout=300
-    )
-    from tests.trainers.test_fit import rows, weights
-
+    assert ended.returncode == 1
+    assert "goes on from the last checkpoint" in ended.stderr
+    done = launched(killed).finish(timeout=300)
+    assert done.returncode == 0, done.stderr
     assert rows(killed) == rows(whole)
     for ours, theirs in zip(weights(killed), weights(whole), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def _kill_one_worker(run_dir):
-    """kill −9 of the second worker, found by its command line and task."""
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/cmdline") as file:
-                line = file.read()
-            with open(f"/proc/{entry}/environ") as file:
-                environment = file.read()
-        except OSError:
-            continue
-        if (
-            "trainers.fit" in line
-            and run_dir in line
-            and ('"index": 1' in environment)
-        ):
-            os.kill(int(entry), signal.SIGKILL)
-            return
-    raise AssertionError("no second worker found")
 
 
 def test_a_batch_the_replicas_cannot_share_is_refused():

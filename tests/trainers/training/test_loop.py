@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from encapnet_tf.agreement import agreement_units
-from tests.trainers.conftest import LEAST
+from tests.trainers.conftest import LEAST, UNIT
 from trainers.runs.folder import RunFolder
 from trainers.training import checkpoints
 from trainers.training import loop as training_loop
@@ -17,7 +17,7 @@ from trainers.training.step import learning_rate
 
 pytestmark = pytest.mark.slow
 
-WITH_UNIT = LEAST | {"stem": ((8, 1),), "agreement": "one"}
+WITH_UNIT = LEAST | UNIT | {"stem": ((8, 1),)}
 
 
 def train(recipe, data, folder=None, **options):

@@ -47,3 +47,24 @@ def test_frozen_norms_and_agreement_units_are_left_alone():
     }
     assert changed
     assert not any("agreement" in p or "stem1" in p for p in changed)
+
+
+class TwoReplicas:
+    num_replicas_in_sync = 2
+
+    def run(self, function, args):
+        function(*args)
+
+
+def test_several_replicas_trace_the_network_once():
+    traced = []
+
+    class Watched(BatchNorm):
+        def call(self, inputs, training=None):
+            traced.append(tf.inside_function())
+            return super().call(inputs, training=training)
+
+    model = keras.Sequential([keras.Input((4, 4, 2)), Watched()])
+    traced.clear()
+    settled(model, list(tf.random.normal((3, 8, 4, 4, 2))), TwoReplicas())
+    assert traced == [True]

@@ -1,14 +1,12 @@
-"""Trains a few steps under strategies and stores what came out, NAME.npz.
+"""Trains a few steps under a strategy and stores what came out, NAME.npz.
 
-python -m tests.trainers.training.train_each NPZ FOLDER TASKS
+python -m tests.trainers.training.train_each NPZ FOLDER STRATEGY CPUS TRAININGS
 
-TASKS is JSON: strategies, each with its number of logical CPUs and fields of
-recipes by name. Each strategy has a process of its own, forked from this one
-before TensorFlow has started.
+CPUS is the number of logical ones; TRAININGS, as JSON, has the fields of
+recipes by name.
 """
 
 import json
-import os
 import pathlib
 import sys
 
@@ -21,25 +19,12 @@ from trainers.training.devices import is_chief, make_strategy
 from trainers.training.loop import Loop
 
 
-def main(npz, folder, tasks):
-    for task in json.loads(tasks):
-        child = os.fork()
-        if not child:
-            train_all(npz, pathlib.Path(folder), *task)
-            sys.exit()
-        _, status = os.waitpid(child, 0)
-        if status:
-            sys.exit(
-                f"{task[0]} ended with {os.waitstatus_to_exitcode(status)}"
-            )
-
-
-def train_all(npz, folder, strategy_name, logical_cpus, trainings):
-    strategy = make_strategy(strategy_name, logical_cpus)
-    for name, fields in trainings.items():
+def main(npz, folder, strategy_name, logical_cpus, trainings):
+    strategy = make_strategy(strategy_name, int(logical_cpus))
+    for name, fields in json.loads(trainings).items():
         content = train(npz, strategy, fields)
         if content:
-            np.savez(folder / f"{name}.npz", **content)
+            np.savez(pathlib.Path(folder) / f"{name}.npz", **content)
 
 
 def train(npz, strategy, fields):

@@ -1,36 +1,27 @@
 """The search as a user meets it: real processes, kill −9, several workers."""
 
+import contextlib
 import csv
 import json
 import os
-import pathlib
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 from absl import flags
 
+from tests import forked
 from tests.trainers.test_fit import rows as metrics
 from trainers import launch
 
 LEAST = [
     "--variant=encapnet_tiny",
     "--override=stem=((4, 2),),num_capsules=2,type2_layers=(0,),strides=(2,)",
-    "--override=aide=none",
+    "--override=aide=none,agreement_options={'num_iterations':2}",
     "--agreement=one",
     "--batch_size=24",
     "--epochs=1",
 ]
-TUNE = [sys.executable, "-m", "trainers.tune"]
-LAUNCH = [sys.executable, "-m", "trainers.launch", "--tuner_workers=2", "--"]
-
-
-def run(*command, **options):
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=900, **options
-    )
 
 
 def results(folder):
@@ -41,33 +32,22 @@ def results(folder):
     }
 
 
-def kill_after(count, command, folder, pick=lambda process: process.pid):
-    """Starts, waits for so many results, and kills what `pick` names."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def kill_after(count, program, folder, pick):
+    """Waits for so many results, and kills what `pick` names."""
     deadline = time.monotonic() + 600
     while len(results(folder)) < count:
-        assert process.poll() is None, process.stderr.read()
+        assert program.poll() is None, program.finish(1).stderr
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    os.kill(pick(process), signal.SIGKILL)
-    _, stderr = process.communicate(timeout=90)
-    return process.returncode, stderr
+    os.kill(pick(), signal.SIGKILL)
+    return program.finish(timeout=90)
 
 
-def processes_of(word):
-    """Processes with a word in their command line or environment."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            texts = [(entry / n).read_text() for n in ("cmdline", "environ")]
-            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-        except (OSError, IndexError):
-            continue
-        if entry.name.isdigit() and any(word in text for text in texts):
-            found.append((int(entry.name), int(parent)))
-    return found
+def is_running(pid):
+    """Whether there is such a process; one that waits for its parent is not."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def ongoing_trials(folder):
@@ -83,17 +63,25 @@ def rows(folder):
 def test_kill_nine_repeats_no_trial_and_leaves_no_orphan(npz_path, tmp_path):
     folder = tmp_path / "tune"
     command = [
-        *TUNE, *LEAST, f"--dataset=npz:{npz_path}", f"--tune_dir={folder}",
-        "--max_trials=4", "--tuner=grid", "--search=agreement_weight",
+        "trainers.tune", *LEAST, f"--dataset=npz:{npz_path}",
+        f"--tune_dir={folder}", "--max_trials=4", "--tuner=grid",
+        "--search=agreement_weight",
     ]  # fmt: skip
-    environment = f"PYTEST_CURRENT_TEST={os.environ['PYTEST_CURRENT_TEST']}"
-    code, _ = kill_after(2, command, folder)
-    assert code == -signal.SIGKILL
+    search, trainers = forked.Program(*command), []
+
+    def note_trainers():
+        trainers.extend(search.children())
+        return search.pid
+
+    killed = kill_after(2, search, folder, note_trainers)
+    assert killed.returncode == -signal.SIGKILL
     before = results(folder)
-    time.sleep(1)
-    ours = {pid for pid, _ in processes_of(environment)} - {os.getpid()}
-    assert not ours
-    done = run(*command)
+    (trainer,) = trainers
+    deadline = time.monotonic() + 30
+    while is_running(trainer):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    done = forked.run(*command)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     after = results(folder)
@@ -110,27 +98,28 @@ def test_twelve_trials_by_two_workers_one_of_them_killed(npz_path, tmp_path):
     """None lost, none doubled; then fit repeats the best to the last digit."""
     folder = tmp_path / "tune"
     command = [
-        *LAUNCH, *LEAST, f"--tune_dir={folder}", "--max_trials=12",
-        "--tuner=random", f"--dataset=npz:{npz_path}",
+        "trainers.launch", "--tuner_workers=2", "--", *LEAST,
+        f"--tune_dir={folder}", "--max_trials=12", "--tuner=random",
+        f"--dataset=npz:{npz_path}",
     ]  # fmt: skip
+    launcher = forked.Program(*command)
 
-    def second_worker(launcher):
+    def second_worker():
         # Killed in the middle of a trial, not before its first one.
         while set(ongoing_trials(folder)) != {"worker0", "worker1"}:
             assert launcher.poll() is None
             time.sleep(0.05)
-        named = processes_of("KERASTUNER_TUNER_ID=worker1")
-        (worker,) = (p for p, parent in named if parent == launcher.pid)
+        _, _, worker = launcher.children()
         return worker
 
-    code, stderr = kill_after(4, command, folder, second_worker)
-    assert code == 1
-    assert "Worker 2 ended with code -9" in stderr
+    killed = kill_after(4, launcher, folder, second_worker)
+    assert killed.returncode == 1
+    assert "Worker 2 ended with code -9" in killed.stderr
     assert set(ongoing_trials(folder)) == {"worker0", "worker1"}
     before = results(folder)
     assert 4 <= len(before) < 12
 
-    done = run(*command)
+    done = forked.run(*command)
     assert done.returncode == 0, done.stderr
     after = results(folder)
     assert {place: after[place] for place in before} == before
@@ -141,9 +130,9 @@ def test_twelve_trials_by_two_workers_one_of_them_killed(npz_path, tmp_path):
     assert len({row["agreement_weight"] for row in table}) == 12
 
     best = min(table, key=lambda row: float(row["error"]))
-    fit = run(
-        sys.executable, "-m", "trainers.fit",
-        f"--config={folder / 'best.json'}", f"--run_dir={tmp_path / 'run'}",
+    fit = forked.run(
+        "trainers.fit", f"--config={folder / 'best.json'}",
+        f"--run_dir={tmp_path / 'run'}",
     )  # fmt: skip
     assert fit.returncode == 0, fit.stderr
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
@@ -155,10 +144,9 @@ def test_twelve_trials_by_two_workers_one_of_them_killed(npz_path, tmp_path):
 @pytest.mark.slow
 def test_ctrl_c_saves_the_trial_under_way(npz_path, tmp_path):
     folder = tmp_path / "tune"
-    process = subprocess.Popen(
-        [*TUNE, *LEAST, f"--dataset=npz:{npz_path}", f"--tune_dir={folder}",
-         "--epochs=2000"],
-        stdout=subprocess.PIPE, text=True,
+    process = forked.Program(
+        "trainers.tune", *LEAST, f"--dataset=npz:{npz_path}",
+        f"--tune_dir={folder}", "--epochs=2000",
     )  # fmt: skip
     metrics = folder / "trials" / "00" / "seed0" / "metrics.csv"
     deadline = time.monotonic() + 600
@@ -166,9 +154,9 @@ def test_ctrl_c_saves_the_trial_under_way(npz_path, tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Stopped; the same command goes on" in output
+    done = process.finish(timeout=60)
+    assert done.returncode == 130
+    assert "Stopped; the same command goes on" in done.stdout
     assert list(folder.glob("trials/00/seed0/checkpoints/*.npz"))
     assert not results(folder)
 
