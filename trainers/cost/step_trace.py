@@ -51,7 +51,9 @@ def trace_step(model: keras.Model, batch_size: int) -> tuple[tf.Graph, int]:
             tape.watch(trainable)
             loss, state = _forward(model, trainable, others, images)
         num_forward = len(tf.compat.v1.get_default_graph().get_operations())
-        gradients = tape.gradient(loss, trainable)
+        # Agreement units note what they see on the way back, too.
+        with keras.StatelessScope(initialize_variables=False):
+            gradients = tape.gradient(loss, trainable)
         return [g for g in gradients if g is not None], state
 
     graph = step.get_concrete_function(

@@ -5,7 +5,6 @@ from typing import Any
 
 from trainers.recipe import QUICK
 from trainers.reproduce.opponents import AFFINE, EQUAL_TIME, FEW_LABELS
-from trainers.reproduce.questions import Question
 from trainers.reproduce.rows import (
     AGREEMENT_FORMS,
     AUTHORS_LOG,
@@ -15,6 +14,7 @@ from trainers.reproduce.rows import (
     REGULARIZATION,
     STATE_OF_THE_ART,
     TABLE1,
+    Question,
     Row,
 )
 

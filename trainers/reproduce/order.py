@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from scipy import stats
 
+from trainers.reproduce.answers import tau_interval
 from trainers.reproduce.outcomes import RowOutcome
-from trainers.reproduce.questions import tau_interval
 from trainers.reproduce.rows import Row
 from trainers.study.outcome import noise
 

@@ -57,6 +57,21 @@ class Row:
     point: tuple[str, float] | None = None
 
 
+@dataclass(frozen=True)
+class Question:
+    """Whether one row is better than another.
+
+    Attributes:
+        text: As a person asks it.
+        row: The row that would be better.
+        other: The one it is compared with.
+    """
+
+    text: str
+    row: str
+    other: str
+
+
 def _table1(name, label, variant, cifar10, mnist, cost, routing=None):
     errors = {"cifar10": cifar10, "mnist": mnist}
     fields = {"variant": variant}

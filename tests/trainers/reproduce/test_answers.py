@@ -7,8 +7,8 @@ from scipy import stats
 from tests.trainers.reproduce.conftest import FakeChild
 from tests.trainers.reproduce.test_plots import outcome
 from trainers.reproduce import running
+from trainers.reproduce.answers import answer, tau_interval
 from trainers.reproduce.experiments import EXPERIMENTS
-from trainers.reproduce.questions import answer, tau_interval
 
 ROWS = EXPERIMENTS["table1"].rows
 

@@ -1,4 +1,4 @@
-"""What an experiment asks: row against row, and the answer with its test."""
+"""The answers to what an experiment asks, row against row, with their test."""
 
 import math
 import statistics
@@ -11,21 +11,6 @@ from trainers.reproduce.outcomes import RowOutcome
 
 # A difference that chance makes less often than this counts.
 LEVEL = 0.05
-
-
-@dataclass(frozen=True)
-class Question:
-    """Whether one row is better than another.
-
-    Attributes:
-        text: As a person asks it.
-        row: The row that would be better.
-        other: The one it is compared with.
-    """
-
-    text: str
-    row: str
-    other: str
 
 
 @dataclass(frozen=True)
