@@ -40,6 +40,10 @@ TINY = {
         "--rows=cnn_500", "--narrow=8", "--set=cnn_500.limit_train=240",
     ],
     "affine": ["--rows=resnet", "--narrow=8"],
+    "authors_log": ["--rows=ot", MODULES, "--override=agreement=one"],
+    "agreement_forms": [
+        "--rows=paired", MODULES, "--override=capsule_dims=None",
+    ],
 }  # fmt: skip
 
 
@@ -74,7 +78,7 @@ def test_every_experiment_runs_to_its_report(name, npz_path, tmp_path):
         assert not outcome.failure
         assert f"| {outcome.row.name} | {outcome.row.label} | " in report
         run = load_run(reproduction.folder(outcome.row, 0).path)
-        crops = run.recipe.augmentation != "none"
+        crops = run.recipe.tests_crops()
         name = "multi_crop_error" if crops else "test_error"
         assert run.summary[name] == outcome.error
         epochs = round(outcome.row.budget)
