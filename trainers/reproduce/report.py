@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainers.files import written_atomically
-from trainers.reproduce import authors_log, plots
 from trainers.reproduce.experiments import DATA_NAMES, PAPER_BUDGET
+from trainers.reproduce.figures import authors_log, plots
+from trainers.reproduce.figures.routing_dynamics import read_snapshots
 from trainers.reproduce.folder import Reproduction
 from trainers.reproduce.outcomes import RowOutcome
-from trainers.reproduce.routing_dynamics import read_snapshots
 from trainers.reproduce.rows import Row
 from trainers.reproduce.run_section import about_runs
 from trainers.reproduce.sections import (

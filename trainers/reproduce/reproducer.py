@@ -10,7 +10,7 @@ import keras
 
 from trainers import machine
 from trainers.recipe import Recipe, make_recipe
-from trainers.reproduce.routing_dynamics import RoutingDynamics
+from trainers.reproduce.figures.routing_dynamics import RoutingDynamics
 from trainers.runs.folder import RunFolder
 from trainers.study.trainer import Trainer, failure, refuse_bad_weights
 from trainers.training.curves import draw_curves

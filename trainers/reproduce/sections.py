@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from trainers.reproduce.answers import answer
 from trainers.reproduce.experiments import DATA_NAMES, Experiment
+from trainers.reproduce.figures.routing_dynamics import read_snapshots
 from trainers.reproduce.folder import Reproduction
 from trainers.reproduce.order import compare
 from trainers.reproduce.outcomes import RowOutcome
-from trainers.reproduce.routing_dynamics import read_snapshots
 from trainers.study.outcome import noise
 from trainers.tables import markdown
 

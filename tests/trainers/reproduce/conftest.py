@@ -5,8 +5,8 @@ from absl import flags
 
 from trainers.files import write_json
 from trainers.reproduce import __main__ as reproduce
-from trainers.reproduce import plots as plots_reproduce
 from trainers.reproduce.experiments import EXPERIMENTS
+from trainers.reproduce.figures import plots as plots_reproduce
 
 
 class FakeChild:

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tests.trainers.reproduce.conftest import FakeChild
-from tests.trainers.reproduce.test_plots import outcome
+from tests.trainers.reproduce.figures.test_plots import outcome
 from trainers.reproduce import running
 from trainers.reproduce.answers import answer, tau_interval
 from trainers.reproduce.experiments import EXPERIMENTS

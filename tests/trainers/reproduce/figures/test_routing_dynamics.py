@@ -4,7 +4,7 @@ import pytest
 
 from encapnet_tf import create_model
 from tests.conformance import CAPNET
-from trainers.reproduce.routing_dynamics import (
+from trainers.reproduce.figures.routing_dynamics import (
     NUM_BINS,
     RoutingDynamics,
     has_routing,

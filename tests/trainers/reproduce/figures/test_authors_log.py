@@ -3,8 +3,8 @@ import pytest
 
 from tests.trainers.conftest import legend, lines
 from trainers.recipe import make_recipe
-from trainers.reproduce import authors_log
 from trainers.reproduce.experiments import EXPERIMENTS
+from trainers.reproduce.figures import authors_log
 
 EXPERIMENT = EXPERIMENTS["authors_log"]
 OFF, OT = EXPERIMENT.rows

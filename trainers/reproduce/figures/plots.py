@@ -10,8 +10,8 @@ from matplotlib import ticker
 
 from trainers.pictures import BLUE, COLORS, GREY, ORANGE, STYLE, save
 from trainers.reproduce.experiments import DATA_NAMES
+from trainers.reproduce.figures.routing_dynamics import NUM_BINS
 from trainers.reproduce.outcomes import RowOutcome
-from trainers.reproduce.routing_dynamics import NUM_BINS
 from trainers.reproduce.rows import Row
 
 _BAR = "#c4c9d1"

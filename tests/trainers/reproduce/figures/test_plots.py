@@ -5,8 +5,8 @@ from matplotlib import pyplot as plt
 from tests.trainers.conftest import legend, lines, tick_labels
 from tests.trainers.training.test_curves import history
 from trainers.recipe import Recipe
-from trainers.reproduce import plots
 from trainers.reproduce.experiments import EXPERIMENTS
+from trainers.reproduce.figures import plots
 from trainers.reproduce.outcomes import RowOutcome
 from trainers.study.budget import Plan
 
