@@ -1,12 +1,16 @@
 """What every test shares."""
 
 import os
+import signal
 
 import pytest
 
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # As the programs do, so that all machines test the same forms.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
+# A shell's jobs in the background ignore Ctrl-C, which tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # They train or export a network, measure, or start a browser: seconds each.
 _SLOW_FIXTURES = {

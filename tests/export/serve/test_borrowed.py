@@ -1,5 +1,8 @@
 """What the server borrows of others, and what broke if it is gone."""
 
+import asyncio
+import contextlib
+
 import numpy as np
 import tensorflow as tf
 import uvicorn
@@ -25,7 +28,9 @@ def test_uvicorn_has_the_connection_that_is_extended():
         assert callable(getattr(H11Protocol, name, None)), UVICORN
     config = uvicorn.Config(lambda: None, log_config=None)
     state = uvicorn.server.ServerState()
-    connection = H11Protocol(config, state, {}, None)
+    # A loop of its own: other tests leave their thread without one.
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        connection = H11Protocol(config, state, {}, loop)
     for name in ("cycle", "transport", "loop"):
         assert hasattr(connection, name), UVICORN
     names = RequestResponseCycle.__init__.__code__.co_names
