@@ -278,12 +278,8 @@ def test_the_line_for_a_shell_gives_the_same_answer(
     assert f"{max(prediction['scores']):.2f}" == page.inner_text("#score")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_a_drawing_is_classified(opened, server, width):
-    page = opened(server.port, width, has_touch=width == 390)
-    page.locator("#took").wait_for()
-    page.click("#draw")
-    assert not page.locator("#answer").is_visible()
+def draw_a_stroke(page):
+    """Draws on the open pad; returns the image file that is sent."""
     box = page.locator("#pad").bounding_box()
     with page.expect_response("**/*:predict") as response:
         page.mouse.move(box["x"] + 30, box["y"] + 30)
@@ -292,13 +288,22 @@ def test_a_drawing_is_classified(opened, server, width):
         page.mouse.up()
     assert response.value.ok
     (sent,) = response.value.request.post_data_json["instances"]
-    content = served.base64.b64decode(sent["b64"])
+    return served.base64.b64decode(sent["b64"])
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_drawing_is_classified(opened, server, width):
+    page = opened(server.port, width, has_touch=width == 390)
+    page.locator("#took").wait_for()
+    page.click("#draw")
+    assert not page.locator("#answer").is_visible()
+    content = draw_a_stroke(page)
     with Image.open(io.BytesIO(content)) as image:
         grey = np.asarray(image.convert("L")).astype(int)
     assert grey[0, -1] > 200  # paper
     assert grey[len(grey) // 4, len(grey) // 4] < 50  # ink
     page.locator("#answer").wait_for()
-    with page.expect_response("**/*:predict") as response:
+    with page.expect_response("**/*:predict"):
         page.click("#invert")
     page.click("#clear")
     page.click("#draw")
@@ -486,14 +491,7 @@ def test_a_drawing_is_recalled_at_once_on_any_screen(
     page.locator("#took").wait_for()
     page.click("#draw")
     assert not page.locator("#decoder").is_visible()
-    box = page.locator("#pad").bounding_box()
-    with page.expect_response("**/*:predict") as response:
-        page.mouse.move(box["x"] + 30, box["y"] + 30)
-        page.mouse.down()
-        page.mouse.move(box["x"] + 200, box["y"] + 200, steps=4)
-        page.mouse.up()
-    (sent,) = response.value.request.post_data_json["instances"]
-    expect_drawn(page, drawing, served.base64.b64decode(sent["b64"]))
+    expect_drawn(page, drawing, draw_a_stroke(page))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for place in range(4):
         box = page.locator("#sliders input").nth(place).bounding_box()
