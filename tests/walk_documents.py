@@ -53,7 +53,7 @@ def prepare() -> None:
     picture = Image.fromarray(rng.integers(0, 256, (90, 70, 3), np.uint8))
     for kind in ("photos/cat", "photos/dog", "more_photos"):
         pathlib.Path(kind).mkdir(parents=True)
-        for number in range(20):
+        for number in range(60):
             picture.save(f"{kind}/{number}.jpg")
     picture.save("photo.jpg")
     finish(
