@@ -134,6 +134,8 @@ def main(arguments):
             for command in commands(page.read_text()):
                 found.setdefault(tuple(command), name_of(page))
     os.environ["PYTHONPATH"] = str(ROOT)
+    # A shell may have it ignored, and programs would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     broken = 0
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
