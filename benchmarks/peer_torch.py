@@ -1,17 +1,19 @@
-"""Times our networks against the same in plain PyTorch.
+"""Times our networks against the same in PyTorch, also at its best.
 
 Measured, per variant: a training step (forward, backward, margin loss, Adam)
 and inference, images per second. The bare networks: without feedback agreement
-units. The peer is `benchmarks/torch_networks.py`: our own plain writing in
-eager PyTorch with the votes as a tensor, native grouped convolutions and its
-fused Adam; as PyTorch lays out maps by default, and with channels last. Ours
-runs in a `tf.function`. All in float32; then, where the processor multiplies
-bfloat16, both in that: ours under Keras' policy mixed_bfloat16, the peer under
-autocast with channels last.
+units. The peer is `benchmarks/torch_networks.py`, our own plain writing with
+the votes as a tensor, native grouped convolutions and PyTorch's fused Adam:
+eager, as PyTorch lays out maps by default; with channels last; and that
+compiled (`torch.compile`, which needs a C++ compiler). Denormal numbers are
+flushed to zero on both sides. Ours runs in a `tf.function`. All in float32;
+then, where the processor multiplies bfloat16, in that: ours under Keras'
+policy mixed_bfloat16, the peer under autocast.
 
 Before anything is timed the peer gets our weights and must compute the same
 scores in float64, in inference and with the batch's own statistics, and have
-as many parameters. Each contestant has a process of its own with the same
+as many parameters. What is timed has the weights of a short training on
+rendered house numbers. Each contestant has a process of its own with the same
 number of threads, and they take turns of a second or more, so that a slow
 moment of the machine hits all; medians and quartiles of all calls are printed.
 Where torch is missing, that is said and nothing is timed.
@@ -25,20 +27,25 @@ the routed variants, the same for both sides.
 """
 
 import argparse
-import contextlib
 import importlib.util
 import os
 import statistics
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 import encapnet_tf
-from benchmarks.turns import Worker, in_turn
-from encapnet_tf.config import VARIANTS
-from trainers import machine
-from trainers.training.keras_optimizer import Adam
+from benchmarks.peer_contestants import (
+    CONTESTANTS,
+    bare_model,
+    contestants,
+    has_compiler,
+    is_routed,
+    make_peer,
+    make_runs,
+    trained_weights,
+)
+from benchmarks.turns import Call, Worker, in_turn
 
 DEFAULT_VARIANTS = (
     "encapnet6_master",
@@ -48,17 +55,6 @@ DEFAULT_VARIANTS = (
     "capnet_dynamic",
     "capnet_em",
 )
-LEARNING_RATE = 1e-4
-# Who is timed: the framework, the type it computes in, how maps are laid out.
-CONTESTANTS = {
-    "ours": ("tensorflow", "float32", None),
-    "PyTorch": ("torch", "float32", "contiguous_format"),
-    "channels last": ("torch", "float32", "channels_last"),
-    "ours, bfloat16": ("tensorflow", "mixed_bfloat16", None),
-    "PyTorch, bfloat16": ("torch", "bfloat16", "channels_last"),
-}
-# Routing is no convolution, and stays in float32.
-ROUTED_CONTESTANTS = ("ours", "PyTorch")
 JOBS = ("train", "infer")
 # Largest difference of scores in float64, relative to the largest score.
 TOLERANCE = 1e-5
@@ -70,9 +66,7 @@ def make_ours(variant):
     Votes start so small that the scores of CapNet are zero in float32; they
     are made as large as training makes them, or the check would be void.
     """
-    keras.utils.set_random_seed(0)
-    bare = {"agreement": "none"} if not _routed(variant) else {}
-    model = encapnet_tf.create_model(variant, **bare)
+    model = bare_model(variant)
     rng = np.random.default_rng(0)
     for variable in model.non_trainable_variables:
         centre = 1.0 if variable.name == "moving_variance" else 0.0
@@ -82,86 +76,6 @@ def make_ours(variant):
         if isinstance(layer, encapnet_tf.layers.RoutedCapsules):
             layer.kernel.assign(layer.kernel / np.std(layer.kernel))
     return model
-
-
-def _routed(variant):
-    return variant.startswith("capnet")
-
-
-def our_runs(variant, policy, images, labels):
-    """Returns calls of a training step and of inference."""
-    keras.config.set_dtype_policy(policy)
-    model = make_ours(variant)
-    images, labels = tf.constant(images), tf.constant(labels)
-    loss = encapnet_tf.losses.MarginLoss()
-    optimizer = Adam(LEARNING_RATE)
-    optimizer.build(model.trainable_variables)
-
-    @tf.function(jit_compile=False)
-    def train():
-        with tf.GradientTape() as tape:
-            value = loss(labels, model(images, training=True))
-        variables = model.trainable_variables
-        optimizer.apply(tape.gradient(value, variables), variables)
-        return value
-
-    @tf.function(jit_compile=False)
-    def infer():
-        return model(images, training=False)
-
-    return {"train": lambda: train().numpy(), "infer": lambda: infer().numpy()}
-
-
-def peer_runs(variant, dtype, memory_format, images, labels):
-    """Returns the same calls of the peer."""
-    import torch
-
-    layout = getattr(torch, memory_format)
-    network = make_peer(variant, make_ours(variant)).to(memory_format=layout)
-    images = torch.tensor(images).permute(0, 3, 1, 2)
-    images = images.contiguous(memory_format=layout)
-    optimizer = torch.optim.Adam(
-        network.parameters(), LEARNING_RATE, fused=True
-    )
-    present = torch.nn.functional.one_hot(torch.tensor(labels), 10).float()
-
-    def precision():
-        if dtype == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast("cpu", getattr(torch, dtype))
-
-    def train():
-        network.train()
-        optimizer.zero_grad()
-        with precision():
-            scores = network(images)
-        missing = present * torch.relu(0.9 - scores) ** 2
-        excess = 0.5 * (1 - present) * torch.relu(scores - 0.1) ** 2
-        (missing + excess).sum(1).mean().backward()
-        optimizer.step()
-
-    def infer():
-        network.eval()
-        with torch.inference_mode(), precision():
-            network(images)
-
-    return {"train": train, "infer": infer}
-
-
-def make_peer(variant, model):
-    """Returns the peer with our weights."""
-    from benchmarks import torch_networks
-
-    weights = {w.path: w.numpy() for w in model.weights}
-    network = torch_networks.build(VARIANTS[variant], weights)
-    ours = sum(int(np.prod(w.shape)) for w in model.trainable_weights)
-    theirs = sum(p.numel() for p in network.parameters())
-    if ours != theirs:
-        raise ValueError(
-            f"The peer of {variant} must have our parameters. Received: "
-            f"{theirs:,}, ours: {ours:,}."
-        )
-    return network
 
 
 def difference(variant):
@@ -200,16 +114,24 @@ def check(variant, model, images, peer_scores):
     return difference
 
 
-def make_runs(threads, contestant, variant, batch):
-    """Returns the calls of a contestant, by job."""
-    set_threads(contestant, threads)
-    rng = np.random.default_rng(0)
-    images = rng.uniform(size=(batch, 32, 32, 3)).astype("float32")
-    labels = rng.integers(0, 10, size=batch)
-    framework, dtype, memory_format = CONTESTANTS[contestant]
-    if framework == "tensorflow":
-        return our_runs(variant, dtype, images, labels)
-    return peer_runs(variant, dtype, memory_format, images, labels)
+def compare(variant, batch, repeats, threads):
+    """Prints the rows of a variant."""
+    print(f"{variant}, batch {batch}, scores {difference(variant):.0e} apart")
+    weights = trained_weights(variant, batch)
+    workers = {
+        name: Worker(make_runs, threads, name, variant, weights, batch)
+        for name in contestants(variant)
+    }
+    for job in JOBS:
+        calls = in_turn(workers, job, repeats)
+        for name, ratios in times_as_fast(calls).items():
+            walls = [call.wall for call in calls[name]]
+            print(
+                f"  {job:7}{name:25}{rate(walls, batch):>26}{ratios}",
+                flush=True,
+            )
+    for worker in workers.values():
+        worker.close()
 
 
 def rate(times, batch):
@@ -218,57 +140,33 @@ def rate(times, batch):
     return f"{batch / median:.1f} ({batch / high:.1f}–{batch / low:.1f})"
 
 
-def compare(variant, batch, repeats, threads):
-    """Prints the rows of a variant."""
-    print(f"{variant}, batch {batch}, scores {difference(variant):.0e} apart")
-    workers = {
-        name: Worker(make_runs, threads, name, variant, batch)
-        for name in contestants(variant)
+def times_as_fast(calls):
+    """Says how many times as fast as each peer ours of its type is.
+
+    Args:
+        calls: What the calls of each contestant took.
+
+    Returns:
+        By contestant, by the clock and by processor time, as text; nothing
+        for ours.
+    """
+    medians = {
+        name: Call(
+            *(statistics.median(part) for part in zip(*own, strict=True))
+        )
+        for name, own in calls.items()
     }
-    for job in JOBS:
-        times = in_turn(workers, job, repeats)
-        medians = {n: statistics.median(spent) for n, spent in times.items()}
-        for name, spent in times.items():
-            print(
-                f"  {job:7}{name:19}{rate(spent, batch):>26}"
-                f"{faster(name, medians):>8}",
-                flush=True,
-            )
-    for worker in workers.values():
-        worker.close()
-
-
-def contestants(variant):
-    """Names who is timed."""
-    if _routed(variant):
-        return ROUTED_CONTESTANTS
-    all_types = not machine.bfloat16_is_slow()
-    return [
-        name
-        for name, (_, dtype, _) in CONTESTANTS.items()
-        if all_types or dtype == "float32"
-    ]
-
-
-def faster(name, medians):
-    """Says how many times as fast as a peer ours of the same type is."""
-    framework, dtype, _ = CONTESTANTS[name]
-    if framework == "tensorflow":
-        return ""
-    ours = "ours" if dtype == "float32" else "ours, bfloat16"
-    return f"{medians[name] / medians[ours]:.2f}"
-
-
-def set_threads(contestant, threads):
-    """Gives a contestant's framework its threads."""
-    if CONTESTANTS[contestant][0] == "tensorflow":
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(threads)
-        return
-    import torch
-
-    torch.set_num_threads(threads)
-    torch.set_num_interop_threads(threads)
+    found = {}
+    for name, theirs in medians.items():
+        framework, dtype, *_ = CONTESTANTS[name]
+        ours = medians["ours" if dtype == "float32" else "ours, bfloat16"]
+        found[name] = (
+            ""
+            if framework == "tensorflow"
+            else f"{theirs.wall / ours.wall:8.2f}"
+            f"{theirs.processor / ours.processor:8.2f}"
+        )
+    return found
 
 
 def parse(arguments=None):
@@ -306,14 +204,16 @@ def main(arguments=None):
     if importlib.util.find_spec("torch") is None:
         print("skipped: torch is not installed (pip install torch==2.13.0)")
         return
+    if not has_compiler():
+        print("not compiled: no C++ compiler (apt-get install g++)")
     print(
         f"{options.threads} threads for each; images per second, median and "
         f"quartiles of {options.repeats} turns of calls; how many times as "
-        "fast ours is in the same type",
+        "fast ours is in the same type, by the clock and by processor time",
         flush=True,
     )
     for variant in options.variants:
-        batch = options.routed_batch if _routed(variant) else options.batch
+        batch = options.routed_batch if is_routed(variant) else options.batch
         compare(variant, batch, options.repeats, options.threads)
 
 

@@ -1,11 +1,12 @@
 import importlib.util
 import re
+import shutil
 
 import numpy as np
 import pytest
 
-from benchmarks import peer_torch
-from benchmarks.turns import Worker
+from benchmarks import peer_contestants, peer_torch
+from benchmarks.turns import Call, Worker
 from encapnet_tf.config import VARIANTS
 
 
@@ -42,26 +43,55 @@ def test_refuses_what_cannot_be_timed(argument, message, capsys):
 
 
 def test_a_peer_is_compared_with_ours_of_its_type():
-    medians = {
-        "ours": 2.0,
-        "PyTorch": 3.0,
-        "ours, bfloat16": 1.0,
-        "PyTorch, bfloat16": 5.0,
+    calls = {
+        "ours": [Call(1.0, 2.0), Call(2.0, 4.0), Call(9.0, 5.0)],
+        "compiled": [Call(3.0, 3.0)],
+        "ours, bfloat16": [Call(1.0, 2.0)],
+        "compiled, bfloat16": [Call(5.0, 4.0)],
     }
-    assert {n: peer_torch.faster(n, medians) for n in medians} == {
-        "ours": "",
-        "PyTorch": "1.50",
-        "ours, bfloat16": "",
-        "PyTorch, bfloat16": "5.00",
+    found = peer_torch.times_as_fast(calls)
+    assert {name: text.split() for name, text in found.items()} == {
+        "ours": [],
+        "compiled": ["1.50", "0.75"],
+        "ours, bfloat16": [],
+        "compiled, bfloat16": ["5.00", "2.00"],
     }
+
+
+def test_without_a_compiler_nobody_is_compiled(monkeypatch):
+    names = peer_contestants.contestants("encapnet6")
+    assert {"ours", "PyTorch", "channels last"} <= set(names)
+    monkeypatch.setenv("CXX", "")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    left = peer_contestants.contestants("encapnet6")
+    assert left == [name for name in left if "compiled" not in name]
+    assert "channels last" in left
 
 
 @pytest.mark.slow
-def test_ours_is_timed_in_a_process_of_its_own():
-    worker = Worker(peer_torch.make_runs, 1, "ours", "encapnet6_master", 2)
-    assert min(worker("train")) > 0
-    assert min(worker("infer")) > 0
+def test_ours_is_timed_in_a_process_of_its_own(monkeypatch):
+    monkeypatch.setattr(peer_contestants, "_TRAINING_STEPS", 1)
+    weights = peer_contestants.trained_weights("encapnet6_master", 2)
+    worker = Worker(
+        peer_contestants.make_runs, 1, "ours", "encapnet6_master", weights, 2
+    )
+    for job in peer_torch.JOBS:
+        assert all(call.wall > 0 for call in worker(job))
     worker.close()
+
+
+def test_weights_are_trained(monkeypatch):
+    """So that the maps hold what maps hold, and no denormals."""
+    monkeypatch.setattr(peer_contestants, "_TRAINING_STEPS", 2)
+    fresh = peer_contestants.bare_model("encapnet_tiny")
+    trained = peer_contestants.trained_weights("encapnet_tiny", 4)
+    kernels = [
+        (one, other)
+        for one, other in zip(fresh.get_weights(), trained, strict=True)
+        if one.ndim == 4
+    ]
+    assert len(kernels) > 3
+    assert all(np.abs(one - other).max() > 0 for one, other in kernels)
 
 
 def test_rate_is_the_median_with_quartiles():
