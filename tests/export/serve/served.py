@@ -99,6 +99,22 @@ def assert_answers(predictions, outputs):
             )
 
 
+def tensor(name, datatype, shape, data=None, **parameters):
+    """As the Open Inference Protocol describes one."""
+    described = {"name": name, "datatype": datatype, "shape": list(shape)}
+    if data is not None:
+        described["data"] = data
+    return described | ({"parameters": parameters} if parameters else {})
+
+
+def with_binary(document, *binary):
+    """Body and headers of a request with tensors in binary."""
+    text = to_json(document)
+    length = str(len(text)).encode()
+    headers = [(b"inference-header-content-length", length)]
+    return b"".join([text, *binary]), headers
+
+
 class Answer(NamedTuple):
     status: int
     headers: dict[str, str]

@@ -126,10 +126,8 @@ def test_what_would_not_pay_is_not_packed(pets):
     short = served.to_json({"instances": IMAGES[:1].tolist()})
     answer = pets.ask("POST", PREDICT, short, headers=TAKES_GZIP)
     assert len(answer.json["predictions"]) == 1
-    images = {
-        "name": "images", "datatype": "UINT8", "shape": list(IMAGES.shape),
-        "data": IMAGES.tolist(),
-    }  # fmt: skip
+    rows = IMAGES.tolist()
+    images = served.tensor("images", "UINT8", IMAGES.shape, rows)
     asked = {"inputs": [images], "parameters": {"binary_data_output": True}}
     path = "/v2/models/pets/infer"
     answer = pets.ask("POST", path, asked, headers=TAKES_GZIP)

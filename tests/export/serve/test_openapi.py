@@ -113,16 +113,11 @@ def test_every_get_answers_as_described(pets, document):
 
 
 def requests():
-    rows = {"instances": IMAGES.tolist(), "signature_name": "serving_default"}
-    yield "/v1/models/{name}:predict", rows
-    yield (
-        "/v1/models/{name}/labels/{label}:predict",
-        {"inputs": rows["instances"]},
-    )
-    tensor = {
-        "name": "images", "datatype": "UINT8", "shape": list(IMAGES.shape),
-        "data": IMAGES.tolist(),
-    }  # fmt: skip
+    rows = IMAGES.tolist()
+    named = {"instances": rows, "signature_name": "serving_default"}
+    yield "/v1/models/{name}:predict", named
+    yield "/v1/models/{name}/labels/{label}:predict", {"inputs": rows}
+    tensor = served.tensor("images", "UINT8", IMAGES.shape, rows)
     asked = {
         "id": "a", "inputs": [tensor], "outputs": [{"name": "scores"}],
         "parameters": {"signature_name": "serving_default"},

@@ -223,10 +223,8 @@ def test_labels_of_the_other_protocol_and_the_other_routes(folder, exported):
     assert metadata["model_spec"]["version"] == "1"
     answer = pets.get("/v2/models/pets/versions/stable")
     assert answer.json["versions"] == ["1", "2"]
-    tensor = {
-        "name": "images", "datatype": "UINT8", "shape": [2, 8, 8, 3],
-        "data": IMAGES[:2].tolist(),
-    }  # fmt: skip
+    rows = IMAGES[:2].tolist()
+    tensor = served.tensor("images", "UINT8", [2, 8, 8, 3], rows)
     path = "/v2/models/pets/versions/stable/infer"
     answer = pets.ask("POST", path, {"inputs": [tensor]}).json
     assert answer["model_version"] == "1"

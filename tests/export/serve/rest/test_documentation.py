@@ -1,7 +1,5 @@
 """Requests as TensorFlow Serving's page on its REST API shows them."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -167,24 +165,13 @@ def test_metrics_where_tensorflow_serving_has_them(server):
 def test_the_same_through_the_open_inference_protocol(server):
     """Several inputs, some in binary and some in JSON."""
     signal, sensor = SIGNAL.tobytes(), SENSOR.tobytes()
-    named = {
-        "signal": ("INT64", [2, 5], {"parameters": {"binary_data_size": 80}}),
-        "tag": ("BYTES", [2], {"data": ["foo", "bar"]}),
-        "sensor": ("FP32", [2, 2, 2], {"parameters": {"binary_data_size": 32}}),
-    }
     inputs = [
-        {"name": name, "datatype": kind, "shape": shape} | values
-        for name, (kind, shape, values) in named.items()
+        served.tensor("signal", "INT64", [2, 5], binary_data_size=80),
+        served.tensor("tag", "BYTES", [2], ["foo", "bar"]),
+        served.tensor("sensor", "FP32", [2, 2, 2], binary_data_size=32),
     ]
-    text = served.to_json({"inputs": inputs})
-    length = (b"inference-header-content-length", str(len(text)).encode())
-    answer = server.ask(
-        "POST", "/v2/models/three/infer", text + signal + sensor,
-        headers=[length],
-    )  # fmt: skip
-    loud, total = json.loads(answer.body)["outputs"]
-    assert loud == {
-        "name": "loud", "datatype": "BYTES", "shape": [2],
-        "data": ["FOO", "BAR"],
-    }  # fmt: skip
-    assert total["data"] == [25.0, 38.0]
+    body, headers = served.with_binary({"inputs": inputs}, signal, sensor)
+    answer = server.ask("POST", "/v2/models/three/infer", body, headers=headers)
+    loud, total = answer.json["outputs"]
+    assert loud == served.tensor("loud", "BYTES", [2], ["FOO", "BAR"])
+    assert total == served.tensor("sum", "FP32", [2], [25.0, 38.0])
