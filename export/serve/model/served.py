@@ -107,7 +107,9 @@ class ServedModel:
 
     def statuses(self) -> dict[int, tuple[str, str]]:
         """Returns state and error message of the versions seen so far."""
-        statuses = {number: ("END", m) for number, m in self._ended.items()}
+        statuses = {
+            number: ("END", m) for number, m in dict(self._ended).items()
+        }
         if self._loading is not None:
             statuses[self._loading] = ("LOADING", "")
         return statuses | {number: ("AVAILABLE", "") for number in self.loaded}

@@ -53,9 +53,8 @@ def _document(app):
 
 def _described(route, method):
     operation = OPERATIONS[route.name]
-    words = re.findall(r"\w+", f"{method.lower()} {route.path}")
     described = {
-        "operationId": "_".join(words),
+        "operationId": re.sub(r"\W+", "_", method.lower() + route.path),
         "summary": operation.summary,
         "parameters": _parameters(route, operation),
         "responses": {"default": _ERROR},

@@ -101,6 +101,7 @@ def test_every_get_answers_as_described(pets, document):
         if method != "get":
             continue
         answer = pets.get(addressed(path))
+        assert pets.ask("HEAD", addressed(path)).status == answer.status
         responses = operation["responses"]
         assert (answer.status == 200) == ("200" in responses), path
         described = responses.get(str(answer.status), responses["default"])

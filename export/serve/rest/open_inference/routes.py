@@ -59,6 +59,7 @@ def add_open_inference(
 
 def _add_server(app):
     @app.api_route("/v2", methods=READ)
+    @app.api_route("/v2/", methods=READ)
     async def server_metadata():
         return json_response(_ABOUT)
 

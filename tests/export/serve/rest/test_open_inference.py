@@ -109,6 +109,7 @@ def test_metadata_of_another_signature(pets):
 
 def test_the_server(pets):
     about = pets.get("/v2").json
+    assert pets.get("/v2/").json == about
     assert about["name"] == "encapnet_tf"
     assert "binary_tensor_data" in about["extensions"]
     assert pets.get("/v2/health/live").json == {"live": True}
