@@ -35,11 +35,9 @@ class Worker:
 
     def __init__(self, make_runs, *arguments):
         self._pool = concurrent.futures.ProcessPoolExecutor(
-            1,
-            multiprocessing.get_context("spawn"),
-            initializer=_prepare,
-            initargs=(make_runs, arguments),
+            1, multiprocessing.get_context("spawn")
         )
+        self._pool.submit(_prepare, make_runs, arguments).result()
 
     def __call__(self, job):
         """Returns what the calls of a turn took."""

@@ -2,7 +2,7 @@
 
 Measured, per variant: a training step (forward, backward, margin loss, Adam)
 and inference, images per second. The bare networks: without feedback agreement
-units. The peer is `benchmarks/torch_networks.py`, our own plain writing with
+units. The peer is `torch_networks.py`, our own plain writing with
 the votes as a tensor, native grouped convolutions and PyTorch's fused Adam:
 eager, as PyTorch lays out maps by default; with channels last; and that
 compiled (`torch.compile`, which needs a C++ compiler). Denormal numbers are
@@ -31,21 +31,14 @@ import importlib.util
 import os
 import statistics
 
-import keras
-import numpy as np
-
-import encapnet_tf
-from benchmarks.peer_contestants import (
-    CONTESTANTS,
-    bare_model,
+from benchmarks.peer_torch.contestants import (
     contestants,
     has_compiler,
     is_routed,
-    make_peer,
     make_runs,
-    trained_weights,
+    times_as_fast,
 )
-from benchmarks.turns import Call, Worker, in_turn
+from benchmarks.turns import Worker, in_turn
 
 DEFAULT_VARIANTS = (
     "encapnet6_master",
@@ -56,70 +49,17 @@ DEFAULT_VARIANTS = (
     "capnet_em",
 )
 JOBS = ("train", "infer")
-# Largest difference of scores in float64, relative to the largest score.
-TOLERANCE = 1e-5
-
-
-def make_ours(variant):
-    """Returns our bare network, its weights away from their start.
-
-    Votes start so small that the scores of CapNet are zero in float32; they
-    are made as large as training makes them, or the check would be void.
-    """
-    model = bare_model(variant)
-    rng = np.random.default_rng(0)
-    for variable in model.non_trainable_variables:
-        centre = 1.0 if variable.name == "moving_variance" else 0.0
-        noise = rng.uniform(-0.1, 0.1, variable.shape)
-        variable.assign(centre + noise)
-    for layer in model.layers:
-        if isinstance(layer, encapnet_tf.layers.RoutedCapsules):
-            layer.kernel.assign(layer.kernel / np.std(layer.kernel))
-    return model
-
-
-def difference(variant):
-    """Returns by how much the peer's scores differ from ours, in float64."""
-    import torch
-
-    keras.config.set_dtype_policy("float64")
-    try:
-        model = make_ours(variant)
-    finally:
-        keras.config.set_dtype_policy("float32")
-    # The peer takes its weights in float32.
-    model.set_weights([np.float32(w) for w in model.get_weights()])
-    images = np.random.default_rng(1).uniform(size=(2, 32, 32, 3))
-    inputs = torch.tensor(images).permute(0, 3, 1, 2)
-    network = make_peer(variant, model).double()
-    with torch.no_grad():
-        scores = network.eval()(inputs), network.train()(inputs)
-    return check(variant, model, images, [s.numpy() for s in scores])
-
-
-def check(variant, model, images, peer_scores):
-    """Refuses a peer whose scores differ; returns the largest difference."""
-    ours = model(images, training=False), model(images, training=True)
-    differences = [
-        np.abs(our - their).max() / np.abs(our).max()
-        for our, their in zip(map(np.asarray, ours), peer_scores, strict=True)
-    ]
-    # Unlike Python's, NumPy's maximum does not pass over NaN.
-    difference = np.max(differences)
-    if not difference <= TOLERANCE:
-        raise ValueError(
-            f"The peer of {variant} must compute our scores within "
-            f"{TOLERANCE}. Received: a difference of {difference:.1e}."
-        )
-    return difference
 
 
 def compare(variant, batch, repeats, threads):
     """Prints the rows of a variant."""
+    from benchmarks.peer_torch.check import difference
+    from benchmarks.peer_torch.ours import photographs, trained_weights
+
     print(f"{variant}, batch {batch}, scores {difference(variant):.0e} apart")
-    weights = trained_weights(variant, batch)
+    given = trained_weights(variant, batch), *photographs(batch)
     workers = {
-        name: Worker(make_runs, threads, name, variant, weights, batch)
+        name: Worker(make_runs, threads, name, variant, *given)
         for name in contestants(variant)
     }
     for job in JOBS:
@@ -138,35 +78,6 @@ def rate(times, batch):
     """Returns the median images per second with its quartiles, as text."""
     low, median, high = statistics.quantiles(times, n=4)
     return f"{batch / median:.1f} ({batch / high:.1f}–{batch / low:.1f})"
-
-
-def times_as_fast(calls):
-    """Says how many times as fast as each peer ours of its type is.
-
-    Args:
-        calls: What the calls of each contestant took.
-
-    Returns:
-        By contestant, by the clock and by processor time, as text; nothing
-        for ours.
-    """
-    medians = {
-        name: Call(
-            *(statistics.median(part) for part in zip(*own, strict=True))
-        )
-        for name, own in calls.items()
-    }
-    found = {}
-    for name, theirs in medians.items():
-        framework, dtype, *_ = CONTESTANTS[name]
-        ours = medians["ours" if dtype == "float32" else "ours, bfloat16"]
-        found[name] = (
-            ""
-            if framework == "tensorflow"
-            else f"{theirs.wall / ours.wall:8.2f}"
-            f"{theirs.processor / ours.processor:8.2f}"
-        )
-    return found
 
 
 def parse(arguments=None):
