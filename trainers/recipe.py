@@ -290,7 +290,10 @@ def length_of_a_quick_run(steps: int) -> int:
 
 
 def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
-    """Reads the fields of a `config.json` or `best.json`."""
+    """Reads the fields of a `config.json` or `best.json`.
+
+    In the `config.json` of an export they are its "recipe".
+    """
     try:
         content = json.loads(pathlib.Path(path).read_text())
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:
@@ -303,7 +306,7 @@ def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
         raise ValueError(
             f"A recipe is a JSON object of fields. Received: {path}."
         )
-    return content
+    return content.get("recipe", content)
 
 
 def differences(stored: dict[str, Any], recipe: Recipe) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from encapnet_tf import strip
-from export.choices import QUANTIZATIONS
+from export.choices import CARD, DEFAULT, FORMATS, QUANTIZATIONS
 from export.graph.inference import inference, reconstruction
 from export.graph.servable import Servable
 from export.opened import OpenedRun, Prediction, open_model
@@ -43,14 +43,16 @@ def run(tmp_path_factory, npz_path):
 def exported_with_decoder(run, tmp_path_factory):
     out = str(tmp_path_factory.mktemp("exported") / "drawn")
     return export_run(
-        str(run.folder.path), out, quantize=QUANTIZATIONS, with_decoder=True
-    )
+        str(run.folder.path), out, formats=FORMATS, quantize=QUANTIZATIONS,
+        with_decoder=True,
+    )  # fmt: skip
 
 
 def graph_of(run):
     """The graph that classifies uint8 images, as it is exported."""
     servable = Servable(inference(run), (32, 32, 3), run.class_names)
-    return servable, servable.lite.get_concrete_function().graph
+    function = servable.without_text[DEFAULT]
+    return function, function.get_concrete_function().graph
 
 
 def all_nodes(graph):
@@ -67,8 +69,8 @@ def test_without_it_the_export_is_that_of_the_stripped_network(run):
     model = untrained_run(run.folder.path, "encapnet_tiny", 3, **LEAST).model
     model.set_weights(strip(run.model).get_weights())
     theirs, plain = graph_of(dataclasses.replace(run, model=model))
-    for name, value in ours.lite(tf.constant(IMAGES)).items():
-        np.testing.assert_array_equal(value, theirs.lite(IMAGES)[name])
+    for name, value in ours(tf.constant(IMAGES)).items():
+        np.testing.assert_array_equal(value, theirs(IMAGES)[name])
     assert [n.op for n in all_nodes(graph)] == [n.op for n in all_nodes(plain)]
     assert not [n.name for n in all_nodes(graph) if "decoder" in n.name]
     sizes = [
@@ -95,6 +97,7 @@ def test_every_format_draws_as_keras_does(run, exported_with_decoder):
         (folder / "model.tflite", 1e-6),
         (folder / "model_float16.tflite", 1e-2),
         (folder / "model_int8.tflite", 0.25),
+        (folder / "model.onnx", 1e-6),
     ):
         drawn = open_model(path).reconstruct(capsules)
         np.testing.assert_allclose(drawn, expected, atol=tolerance)
@@ -107,9 +110,10 @@ def test_the_card_and_the_report_tell_of_it(exported_with_decoder):
     for each in exported_with_decoder.written:
         assert 0 <= each.parity.drawn_difference < 0.25
     assert "of a drawn pixel" in report(exported_with_decoder)
-    card = (exported_with_decoder.folder / "model_card.md").read_text()
+    card = (exported_with_decoder.folder / CARD).read_text()
     assert "`reconstruct` takes `capsules`, float32 (B, M, D)" in card
     assert "| of a drawn pixel |" in card
+    assert "ONNX has a file, `reconstruct.onnx`" in card
 
 
 def test_a_run_without_a_decoder_has_none_to_give(tmp_path):

@@ -9,6 +9,8 @@ from export.opened import (
     OpenedRun,
     OpenedSavedModel,
 )
+from export.opened_onnx import OpenedOnnx
+from export.version import onnx_files
 from export.version.lite import _convert_all, file_name
 from tests.export.conftest import tolerance, untrained_run
 
@@ -25,16 +27,18 @@ def pixels(count, shape):
 
 
 @pytest.mark.slow
-def test_every_variant_runs_in_both_formats_at_any_batch(variant_run, tmp_path):
+def test_every_variant_runs_in_every_format_at_any_batch(variant_run, tmp_path):
     servable, shape = servable_of(variant_run)
     servable.save(str(tmp_path / "saved"))
     servable.save_lite(str(tmp_path / "lite"))
     # In this process: a child for each of so many small ones takes minutes.
     _convert_all(str(tmp_path / "lite"), ["none"], None, str(tmp_path))
+    onnx_files.convert(servable, tmp_path)
     keras_model = OpenedRun(variant_run)
     for model in (
         OpenedSavedModel(tmp_path / "saved"),
         OpenedLite(tmp_path / file_name("none")),
+        OpenedOnnx(tmp_path / "model.onnx"),
     ):
         assert model.image_shape == shape
         for count in (1, 3):
