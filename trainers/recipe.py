@@ -290,10 +290,7 @@ def length_of_a_quick_run(steps: int) -> int:
 
 
 def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
-    """Reads the fields of a `config.json` or `best.json`.
-
-    In the `config.json` of an export they are its "recipe".
-    """
+    """Reads the fields of a `config.json`, an export's too, or `best.json`."""
     try:
         content = json.loads(pathlib.Path(path).read_text())
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:

@@ -8,13 +8,18 @@ import pytest
 import tensorflow as tf
 
 from encapnet_tf import strip
+from export import opened_onnx
 from export.choices import CARD, DEFAULT, FORMATS, QUANTIZATIONS
 from export.graph.inference import inference, reconstruction
 from export.graph.servable import Servable
 from export.opened import OpenedRun, Prediction, open_model
+from export.opened_onnx import OpenedOnnx
+from export.progress import StageProgress
+from export.version import from_run
 from export.version.from_run import export_run
 from export.version.parity import Drawn, check_parity
 from export.version.report import report
+from export.version.stages import Wanted, stages
 from tests.export.conftest import untrained_run
 from tests.trainers.conftest import LEAST
 from trainers.files import write_json
@@ -114,6 +119,35 @@ def test_the_card_and_the_report_tell_of_it(exported_with_decoder):
     assert "`reconstruct` takes `capsules`, float32 (B, M, D)" in card
     assert "| of a drawn pixel |" in card
     assert "ONNX has a file, `reconstruct.onnx`" in card
+
+
+@pytest.mark.slow
+def test_an_onnx_file_that_differs_goes_with_its_decoder(
+    run, tmp_path, monkeypatch
+):
+    class Off(OpenedOnnx):
+        def reconstruct(self, capsules):
+            return super().reconstruct(capsules) + 0.1
+
+    monkeypatch.setattr(opened_onnx, "OpenedOnnx", Off)
+    begun = []
+
+    class Recorded(StageProgress):
+        def begin(self, stage):
+            begun.append(stage)
+            super().begin(stage)
+            assert self.seconds_left() > 0
+
+    monkeypatch.setattr(from_run, "StageProgress", Recorded)
+    export = from_run.export_run(
+        str(run.folder.path), str(tmp_path / "out"), with_decoder=True,
+        formats=("saved_model", "onnx"),
+    )  # fmt: skip
+    assert "model.onnx needs a difference of at most" in export.refused[0]
+    assert [each.parity.name for each in export.written] == ["saved_model.pb"]
+    assert not list(export.folder.glob("*.onnx"))
+    wanted = Wanted(True, [], True, 1e-5, None, True)
+    assert begun == list(stages(wanted))
 
 
 def test_a_run_without_a_decoder_has_none_to_give(tmp_path):

@@ -134,9 +134,8 @@ def test_the_config_builds_the_network_of_the_run(exported, trained):
     assert config["library_name"] == "encapnet_tf"
     model = create_model(config["variant"], **config["network"])
     run = load_run(trained.path)
-    assert [w.path for w in model.weights] == [
-        w.path for w in run.model.weights
-    ]
+    paths = [weight.path for weight in run.model.weights]
+    assert [weight.path for weight in model.weights] == paths
     model.set_weights(run.model.get_weights())
     images = np.random.default_rng(0).uniform(size=(4, 32, 32, 3))
     np.testing.assert_array_equal(model(images), run.model(images))

@@ -33,7 +33,7 @@ def test_the_file_has_the_names_and_any_batch(exported):
         "images": (np.uint8, ["batch", 32, 32, 3]),
         "scores": (np.float32, ["batch", 3]),
         "class_ids": (np.int32, ["batch"]),
-        "capsules": (np.float32, ["batch", 3, 16]),
+        "capsules": (np.float32, ["batch", 3, 4]),
     }
 
 
@@ -77,11 +77,8 @@ def test_a_file_of_another_project_is_refused(tmp_path):
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1])
         for name in ("x", "y")
     ]
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("Relu", ["x"], ["y"])],
-        "g",
-        *([v] for v in values),
-    )
+    relu = onnx.helper.make_node("Relu", ["x"], ["y"])
+    graph = onnx.helper.make_graph([relu], "g", *([v] for v in values))
     opset = onnx.helper.make_opsetid("", 15)
     model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
     onnx.save(model, tmp_path / "other.onnx")
