@@ -93,7 +93,7 @@ class OpenedLite:
 
     Args:
         path: The file.
-        num_threads: Threads to use; default: one per core.
+        num_threads: Threads to use; default: one per core it may run on.
     """
 
     def __init__(self, path: str | os.PathLike, num_threads: int | None = None):
@@ -101,7 +101,7 @@ class OpenedLite:
         try:
             # Kept: the runner does not keep it.
             self._interpreter = _interpreter(
-                path.read_bytes(), num_threads or os.cpu_count()
+                path.read_bytes(), num_threads or len(os.sched_getaffinity(0))
             )
             self.runner = self._interpreter.get_signature_runner(DEFAULT)
         except (ValueError, RuntimeError) as problem:

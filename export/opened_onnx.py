@@ -16,13 +16,13 @@ class OpenedOnnx:
 
     Args:
         path: The file; its decoder, where it has one, lies beside it.
-        num_threads: Threads to use; default: one per core.
+        num_threads: Threads to use; default: one per core it may run on.
     """
 
     def __init__(self, path: str | os.PathLike, num_threads: int | None = None):
         path = pathlib.Path(path)
         self._decoder_path = path.with_name(ONNX_FILES[RECONSTRUCT])
-        self._num_threads = num_threads or os.cpu_count()
+        self._num_threads = num_threads or len(os.sched_getaffinity(0))
         self._session = _session(path, self._num_threads)
         shapes = {
             value.name: value.shape
