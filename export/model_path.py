@@ -3,7 +3,10 @@
 import os
 import pathlib
 
+from export.choices import LABELS
 from export.version.folders import versions
+
+_FILES = {".tflite": "lite", ".onnx": "onnx", ".keras": "keras"}
 
 
 def kind_of(path: str | os.PathLike) -> str:
@@ -13,22 +16,27 @@ def kind_of(path: str | os.PathLike) -> str:
         path: Where a person says that a model is.
 
     Returns:
-        "lite", "keras", "saved_model", "versions" or "run".
+        "lite", "onnx", "keras", "saved_model", "versions" or "run".
 
     Raises:
         ValueError: It is none of them.
     """
     path = pathlib.Path(path)
-    if path.is_file() and path.suffix in (".tflite", ".keras"):
-        return {".tflite": "lite", ".keras": "keras"}[path.suffix]
+    if path.is_file() and path.suffix in _FILES:
+        return _FILES[path.suffix]
     if (path / "saved_model.pb").is_file():
         return "saved_model"
     if versions(path):
         return "versions"
-    if (path / "config.json").is_file():
+    # So has a version, for model hubs; a run has no labels.
+    is_version = (path / LABELS).is_file()
+    if (path / "config.json").is_file() and not is_version:
         return "run"
+    reason = "is none of them." if path.exists() else "does not exist."
+    if is_version:
+        reason = "has no SavedModel. Name one of its files."
     raise ValueError(
-        "`model` must be a .tflite or .keras file, a SavedModel, a folder of "
-        f"its versions, or a run's folder. Received: model={path}, which "
-        + ("is none of them." if path.exists() else "does not exist.")
+        "`model` must be a .tflite, .onnx or .keras file, a SavedModel, a "
+        "folder of its versions, or a run's folder. "
+        f"Received: model={path}, which {reason}"
     )
