@@ -1,4 +1,7 @@
-"""Trains a network: `python -m trainers.fit --help`.
+"""Trains a network.
+
+    python -m trainers.fit
+    python -m trainers.fit --dataset=folder:photos --image_size=96x64
 
 With no flags: `encapnet_small` on the built-in `house_numbers`, in minutes on
 two cores. The same command on the same --run_dir goes on where it stopped.
@@ -11,13 +14,20 @@ from absl import flags
 from trainers import cli
 from trainers.choices import STRATEGIES
 from trainers.files import check_writable, new_folder
-from trainers.recipe import Recipe, differences, has_units, read_recipe
+from trainers.recipe import Recipe, has_units
 from trainers.runs.folder import (
     RunFolder,
     model_to_start_from,
     summary_lines,
 )
+from trainers.stored_recipe import differences, read_recipe
 from trainers.tensorflow_start import start_tensorflow
+
+# Shown by --help; the others by --helpfull.
+FIRST = (
+    "variant", "dataset", "image_size", "augmentation", "epochs",
+    "learning_rate", "agreement", "seed", "run_dir", "config", "init_from",
+)  # fmt: skip
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:

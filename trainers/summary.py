@@ -9,10 +9,13 @@ step, and says whether the step fits here. Without a variant: all of them.
 from absl import flags
 
 from encapnet_tf.checks import check_choice
-from encapnet_tf.config import variant_config
+from encapnet_tf.config import VARIANTS, variant_config
 from trainers import cli
 from trainers.choices import POLICIES
 from trainers.tensorflow_start import start_tensorflow
+
+CHOICES = {"dtype_policy": POLICIES}
+ARGUMENTS = VARIANTS
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:

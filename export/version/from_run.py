@@ -7,11 +7,11 @@ import tensorflow as tf
 
 from encapnet_tf.checks import check_choice
 from export.choices import FORMATS, QUANTIZATIONS, TOLERANCE
-from export.progress import StageProgress
 from export.version.folders import write_version
 from export.version.model_card import WrittenFormat
 from export.version.samples import read_samples
 from export.version.writer import READING, VersionWriter, Wanted, stages
+from trainers.progress import StageProgress
 from trainers.runs.finished import load_run
 
 

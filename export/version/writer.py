@@ -10,13 +10,13 @@ from export.choices import QUANTIZATIONS
 from export.graph.inference import inference, reconstruction
 from export.graph.servable import Servable
 from export.opened import LABELS, OpenedLite, OpenedRun, OpenedSavedModel
-from export.progress import StageProgress
 from export.version.lite import convert, file_name
 from export.version.model_card import CardFacts, WrittenFormat, model_card
 from export.version.parity import Drawn, check_parity, scores_of
 from export.version.samples import Samples, write_samples
 from export.version.warmup import write_warmup
 from trainers.cost.timing import interleaved_seconds
+from trainers.progress import StageProgress
 from trainers.runs.finished import Run
 
 _SAVED_MODEL = "saved_model.pb"

@@ -1,8 +1,5 @@
 """The close test of a run: measures, prints, writes and draws."""
 
-import sys
-import time
-
 import numpy as np
 import tensorflow as tf
 
@@ -19,6 +16,7 @@ from trainers.evaluate.robustness import (
 )
 from trainers.evaluate.robustness_plots import robustness as draw_robustness
 from trainers.files import write_json
+from trainers.progress import ShareProgress
 from trainers.runs.finished import Run, load_run
 from trainers.tables import class_table, error_sentence, write_csv
 
@@ -226,7 +224,7 @@ def _disturb(runs, split, folder):
     seed = next(iter(runs.values())).recipe.seed
     measured = {
         name: measure_robustness(
-            run.model, split, run.recipe.augmentation, seed, _progress(name)
+            run.model, split, run.recipe.augmentation, seed, ShareProgress(name)
         )
         for name, run in runs.items()
     }
@@ -235,20 +233,3 @@ def _disturb(runs, split, folder):
     write_csv(folder / "robustness.csv", rows)
     draw_robustness(measured, folder / "robustness.png")
     return rows
-
-
-def _progress(name):
-    """Shows on a terminal how far a run's robustness is, and the time left."""
-    began = time.monotonic()
-
-    def show(share):
-        if not sys.stderr.isatty():
-            return
-        spent = time.monotonic() - began
-        minutes, seconds = divmod(round(spent * (1 - share) / share), 60)
-        print(
-            f"\r  {name}: {share:.0%}, {minutes}:{seconds:02d} left \x1b[K",
-            end="\n" if share == 1 else "", file=sys.stderr, flush=True,
-        )  # fmt: skip
-
-    return show

@@ -1,4 +1,4 @@
-"""Runs the paper's tables and figures: `python -m trainers.reproduce --help`.
+"""Runs the paper's tables and figures.
 
     python -m trainers.reproduce --experiment=table1 --dataset=mnist --minutes=7
 
@@ -22,6 +22,14 @@ from trainers.reproduce.experiments import EXPERIMENTS, PAPER_BUDGET
 from trainers.reproduce.folder import Reproduction, data_name
 from trainers.reproduce.protocols import PROTOCOLS, protocol_text
 from trainers.tensorflow_start import start_tensorflow
+
+# Shown by --help; the others by --helpfull.
+FIRST = (
+    "experiment", "rows", "minutes", "epochs", "seeds", "learning_rates",
+    "protocol", "dataset", "data_dir", "narrow", "out",
+)  # fmt: skip
+
+CHOICES = {"experiment": EXPERIMENTS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:

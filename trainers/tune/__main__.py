@@ -1,4 +1,7 @@
-"""Searches for the best recipe: `python -m trainers.tune --help`.
+"""Searches for the best recipe.
+
+    python -m trainers.tune
+    python -m trainers.tune --agreement=one --tune_dir=runs/search
 
 With no flags: `encapnet_small` on the built-in `house_numbers`, 12 trials over
 learning rate and weight decay; with --agreement=one, over the units' λ and ε.
@@ -25,6 +28,14 @@ from trainers.tune.trials import Search
 
 # Unless --epochs says otherwise: enough to tell good values from bad ones.
 _TRIAL_EPOCHS = 4
+
+# Shown by --help; the others by --helpfull.
+FIRST = (
+    "search", "tuner", "max_trials", "executions_per_trial", "tune_dir",
+    "variant", "dataset", "epochs", "agreement", "config",
+)  # fmt: skip
+
+CHOICES = {"search": AXES}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
