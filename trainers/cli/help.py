@@ -9,7 +9,8 @@ from trainers.cli import recipe_flags
 from trainers.cli.programs import as_started, module_of
 from trainers.recipe import Recipe
 
-_ALWAYS = ("help", "helpfull", "version")
+# What every program has.
+ALWAYS = ("help", "helpfull", "version")
 
 
 def define(values: flags.FlagValues) -> None:
@@ -26,9 +27,9 @@ def short(program: types.ModuleType, values: flags.FlagValues) -> str:
     """Says what a program is, and the flags that people use first."""
     known = own_flags(values)
     first = getattr(program, "FIRST", None) or known
-    shown = [known[name] for name in first if name not in _ALWAYS]
+    shown = [known[name] for name in first if name not in ALWAYS]
     text = f"{program.__doc__}\n{_listed(shown)}"
-    others = len(known) - len(_ALWAYS) - len(shown)
+    others = len(known) - len(ALWAYS) - len(shown)
     if others:
         text += f"\n\n{others} more: python -m {module_of(program)} --helpfull"
     return as_started(text)
@@ -52,14 +53,14 @@ def own_flags(values: flags.FlagValues) -> dict[str, flags.Flag]:
         for module, defined in by_module.items()
         if not module.startswith("absl.")
         for flag in defined
-        if flag not in recipe and flag.name not in _ALWAYS
+        if flag not in recipe and flag.name not in ALWAYS
     ]
-    always = [values[name] for name in _ALWAYS if name in values]
+    always = [values[name] for name in ALWAYS if name in values]
     return {flag.name: flag for flag in (*own, *recipe, *always)}
 
 
 def _group(program, flag, values):
-    if flag.name in _ALWAYS:
+    if flag.name in ALWAYS:
         return "help"
     if values.find_module_defining_flag(flag.name) == recipe_flags.__name__:
         groups = {f.name: f.metadata["group"] for f in fields(Recipe)}

@@ -32,8 +32,9 @@ class Option:
     @property
     def names(self) -> tuple[str, ...]:
         """The flag; of one that takes nothing its opposite, too."""
-        no = (f"no{self.name}",) if self.takes == "nothing" else ()
-        return self.name, *no
+        if self.takes != "nothing" or self.name in texts.ALWAYS:
+            return (self.name,)
+        return self.name, f"no{self.name}"
 
 
 def options(program: types.ModuleType) -> list[Option]:

@@ -3,8 +3,10 @@
 import shlex
 
 from trainers.cli.programs import COMMAND, PROGRAMS, load, one_line
-from trainers.command.options import Option, arguments, options
+from trainers.command.options import arguments, options
 
+# A word for each flag: `--flag`, `--flag=`, `--flag=this|that`, and `@` for
+# files.
 _BASH = r"""# bash completion of encapnet
 _encapnet() {
   local line="${COMP_LINE:0:COMP_POINT}" word before words option
@@ -95,8 +97,11 @@ def bash() -> str:
     cases = []
     for name in PROGRAMS:
         program = load(name)
-        words = [_bash_word(option) for option in options(program)]
-        words += [f"--no{o.name}" for o in options(program) if len(o.names) > 1]
+        words = [
+            f"--{each}{_bash_value(option)}"
+            for option in options(program)
+            for each in option.names
+        ]
         own = arguments(program)
         words += ["@"] if own is None else own
         cases.append(f"    {name}) options={shlex.quote(' '.join(words))} ;;")
@@ -104,11 +109,10 @@ def bash() -> str:
     return script.replace("PROGRAMS", " ".join(PROGRAMS))
 
 
-def _bash_word(option: Option) -> str:
+def _bash_value(option):
     if option.takes == "nothing":
-        return f"--{option.name}"
-    value = "@" if option.takes == "file" else "|".join(option.words)
-    return f"--{option.name}={value}"
+        return ""
+    return "=@" if option.takes == "file" else f"={'|'.join(option.words)}"
 
 
 def zsh() -> str:
