@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainers.files import is_owned
-from trainers.runs.folder import RunFolder, read_metrics, read_result
+from trainers.runs.folder import RunFolder, read_metrics
 from trainers.stored_recipe import read_recipe
 
 # Of a search and of a reproduction, whose folders hold runs.
@@ -108,11 +108,9 @@ def read_run(folder: RunFolder) -> Entry:
         ValueError: A file is damaged; KeyError, TypeError: it is another's.
     """
     recipe = read_recipe(folder.config)
-    result = read_result(folder) or {}
-    summary = result
-    if folder.summary.exists():
-        summary = json.loads(folder.summary.read_text())
-    numbers = _final(summary) if "epochs" in summary else _so_far(folder)
+    result, summary = map(_object, (folder.result, folder.summary))
+    over = summary or result
+    numbers = _final(over) if "epochs" in over else _so_far(folder)
     return Entry(
         folder=str(folder.path),
         network=recipe["variant"],
@@ -124,15 +122,25 @@ def read_run(folder: RunFolder) -> Entry:
     )
 
 
-def _final(summary: dict[str, Any]) -> dict[str, Any]:
-    interval = summary.get("test_error_interval")
-    return {
-        "epochs": summary["epochs"],
-        "test_error": summary.get("test_error"),
-        "test_error_interval": interval and tuple(interval),
-        "validation_error": summary["validation_error"],
-        "seconds": summary.get("train_seconds", summary.get("seconds")),
+def _object(path: pathlib.Path) -> dict[str, Any]:
+    """Reads a JSON object; an empty one where there is no file."""
+    content = json.loads(path.read_text()) if path.exists() else {}
+    if not isinstance(content, dict):
+        raise ValueError(f"{path.name} holds no JSON object")
+    return content
+
+
+def _final(over):
+    found = {
+        "epochs": over["epochs"],
+        "validation_error": float(over["validation_error"]),
+        "seconds": float(over.get("train_seconds", over.get("seconds"))),
     }
+    if "test_error" in over:
+        low, high = map(float, over["test_error_interval"])
+        found["test_error"] = float(over["test_error"])
+        found["test_error_interval"] = low, high
+    return found
 
 
 def _so_far(folder):

@@ -8,6 +8,7 @@ from encapnet_tf.data import Dataset, load
 from trainers import machine, stopping
 from trainers.cost.step_cost import count_parameters
 from trainers.data_report import data_report
+from trainers.files import write_json
 from trainers.recipe import Recipe
 from trainers.runs.finished import start_from
 from trainers.runs.folder import RunFolder, summary_lines
@@ -61,6 +62,9 @@ def train(
         return 0 if loop.run() else _stopped(loop)
     except Diverged as trouble:
         print(f"error: {trouble}", file=sys.stderr)
+        if loop.is_chief:
+            failure = {"failed": "diverged", "reason": trouble.finding}
+            write_json(folder.result, failure)
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as trouble:
         print(
             "error: Another worker is gone, so this one stops. Start all "
@@ -74,6 +78,7 @@ def train(
 
 def _train_as_chief(recipe, dataset, folder, loop):
     recipe.save(folder.config)
+    folder.result.unlink(missing_ok=True)
     folder.point_latest_here()
     _announce(recipe, dataset, folder, loop)
     finished = loop.run()
