@@ -29,6 +29,7 @@ REFUSED = {
     "trainers.fit --variant=encapnet_v": "Did you mean 'encapnet_v",
     "trainers.fit --dataset=cifar": "Did you mean 'cifar10'?",
     "trainers.fit --optimizer=adm": "Did you mean 'adam'?",
+    "trainers.fit --log=mlflo": "Did you mean 'mlflow'?",
     "trainers.fit --epochs=0": "`epochs` must be >= 1. Received: epochs=0.",
     "trainers.fit --init_from=nowhere": "Received: init_from=nowhere",
     "trainers.fit --init_from=a.keras": "Received: init_from=a.keras",
@@ -147,8 +148,8 @@ def test_help_is_short_and_loses_no_flag(said):
     assert first == set(fit.FIRST)
     recipe = {recipe_field.name for recipe_field in fields(Recipe)}
     assert found == first | recipe | {
-        "strategy", "logical_cpus", "checkpoint_seconds", "help", "helpfull",
-        "version",
+        "strategy", "logical_cpus", "checkpoint_seconds", "log", "help",
+        "helpfull", "version",
     }  # fmt: skip
     for group in ("fit", "data", "network", "training", "agreement", "test"):
         assert f"\n{group}:\n" in full

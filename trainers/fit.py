@@ -7,12 +7,14 @@ With no flags: `encapnet_small` on the built-in `house_numbers`, in minutes on
 two cores. The same command on the same --run_dir goes on where it stopped.
 """
 
+import importlib.util
 import json
 
 from absl import flags
 
+from encapnet_tf.checks import check_choice
 from trainers import cli
-from trainers.choices import STRATEGIES
+from trainers.choices import LOGS, STRATEGIES
 from trainers.files import check_writable, new_folder
 from trainers.recipe import Recipe, has_units
 from trainers.runs.folder import (
@@ -28,6 +30,7 @@ FIRST = (
     "variant", "dataset", "image_size", "augmentation", "epochs",
     "learning_rate", "agreement", "seed", "run_dir", "config", "init_from",
 )  # fmt: skip
+CHOICES = {"log": LOGS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -50,6 +53,10 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "checkpoint_seconds", 300.0, "Longest time between two checkpoints.",
         lower_bound=0.0, **kwargs,
     )  # fmt: skip
+    flags.DEFINE_list(
+        "log", [], "Where the numbers go besides metrics.csv and TensorBoard's "
+        f"files: {', '.join(LOGS)}.", **kwargs,
+    )  # fmt: skip
 
 
 def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
@@ -66,6 +73,8 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
         return 0
     if recipe.init_from:
         model_to_start_from(recipe.init_from)
+    for name in values.log:
+        _check_log(name)
     check_writable(folder.path)
     start_tensorflow()
     from trainers.training.train import train
@@ -77,7 +86,18 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
         logical_cpus=values.logical_cpus,
         checkpoint_seconds=values.checkpoint_seconds,
         is_new=values.run_dir is None,
+        log=values.log,
     )
+
+
+def _check_log(name: str) -> None:
+    """Refuses a log that is unknown or not installed."""
+    check_choice("log", name, LOGS)
+    if importlib.util.find_spec(name) is None:
+        raise ValueError(
+            f"`--log={name}` needs the package {name}. Received: none that is "
+            f"installed. `pip install {LOGS[name]}` brings it."
+        )
 
 
 def _refuse_idle_flags(recipe: Recipe) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from encapnet_tf.config import VARIANTS
 from export.choices import FORMATS
+from trainers.choices import LOGS
 from trainers.cli.programs import PROGRAMS, load
 from trainers.command.options import options
 from trainers.command.shells import SHELLS
@@ -176,6 +177,7 @@ def test_options_are_what_the_flags_are():
     assert known["strategy"].help.startswith("Where to compute: auto takes")
     takes = {name: option.takes for name, option in known.items()}
     assert takes["epochs"] == "number"
+    assert (takes["log"], known["log"].words) == ("list", tuple(LOGS))
     assert takes["run_dir"] == "file"
     assert takes["deterministic"] == "nothing"
     assert known["help"].names == ("help",)
