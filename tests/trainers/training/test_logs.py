@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import struct
+import time
 
 import pytest
 from mlflow import MlflowClient
@@ -48,11 +49,22 @@ def mlflow_run(run_id):
 
 def wandb_records(folder, run_id):
     """All records of a run's files, in their order."""
+    found = []
     for path in sorted(folder.glob(f"wandb/offline-run-*/run-{run_id}.wandb")):
-        for content in log_records(path.read_bytes()):
-            record = protocol.Record()
-            record.ParseFromString(content)
-            yield record
+        records = []
+        end = time.monotonic() + 30
+        # A process of its own writes it.
+        while not any(record.HasField("exit") for record in records):
+            assert time.monotonic() < end, f"{path} has no end"
+            records = list(map(parsed, log_records(path.read_bytes())))
+        found += records
+    return found
+
+
+def parsed(content):
+    record = protocol.Record()
+    record.ParseFromString(content)
+    return record
 
 
 def log_records(content):
@@ -63,7 +75,11 @@ def log_records(content):
         if left < 7:  # no room for a head: the block is filled up
             place += left
             continue
+        if place + 7 > len(content):
+            return  # half-written so far
         _, size, kind = struct.unpack_from("<IHB", content, place)
+        if place + 7 + size > len(content):
+            return
         parts.append(content[place + 7 : place + 7 + size])
         place += 7 + size
         if kind in (FULL, LAST):
@@ -116,7 +132,7 @@ def test_a_run_that_was_stopped_goes_on_in_the_same_runs(
     files = {file.path for file in MlflowClient().list_artifacts(ids["mlflow"])}
     assert files == {file.name for file in folder.files()}
 
-    records = list(wandb_records(folder.path, ids["wandb"]))
+    records = wandb_records(folder.path, ids["wandb"])
     found = wandb_rows(records)
     assert [(row["epoch"], row["val_error"]) for row in found] == errors
     saved = {f.path for r in records for f in r.files.files}
