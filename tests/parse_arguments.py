@@ -56,7 +56,9 @@ def parse_flags(main):
     name = program.__spec__.name.removesuffix(".__main__")
     if name == "trainers.summary":
         check("variant", rest, list_variants())
-    elif name not in ("trainers.launch", "export.predict"):
+    elif name == "trainers.command.completion":
+        check("shell", rest, program.ARGUMENTS)
+    elif name not in ("trainers.launch", "trainers.runs", "export.predict"):
         cli.take_no_arguments(rest)
     raise Parsed
 

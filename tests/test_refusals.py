@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests import forked
+from trainers.cli.programs import PROGRAMS as NAMES
 
 ROOT = pathlib.Path(__file__).parent.parent
 # Program and arguments, and what the line says.
@@ -60,3 +61,4 @@ def test_every_program_is_here():
     }
     programs = {name.removesuffix(".__main__") for name in programs}
     assert programs == {case.split()[0] for case in CASES}
+    assert programs == {*NAMES.values(), "trainers.command"}

@@ -3,7 +3,7 @@
     python -m trainers.command.completion bash
 
 for bash, zsh or fish: programs, flags and their values, as they are in this
-version. Where to put it: docs/training.md.
+version. Where to put it: docs/training.md#one-command.
 """
 
 from absl import flags
