@@ -9,6 +9,8 @@ import concurrent.futures
 import multiprocessing
 import time
 
+from trainers.progress import ShareProgress
+
 TURN_SECONDS = 1.0
 
 
@@ -67,7 +69,7 @@ def in_turn(workers, job, repeats):
     for worker in workers.values():
         worker(job)
     times = {name: [] for name in workers}
-    for _ in range(repeats):
+    for _ in ShareProgress(job).each(range(repeats)):
         for name, worker in workers.items():
             times[name] += worker(job)
     return times

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tests.models.test_variants import PARAMETERS
-from trainers.cli.programs import PROGRAMS
+from trainers.cli.programs import PROGRAMS, load
 
 ROOT = pathlib.Path(__file__).parent.parent
 README, BUILD, TRAINING = (
@@ -58,7 +58,7 @@ def commands(text):
     blocks = "\n".join(block for _, block in FENCE.findall(text))
     joined = re.sub(r"\\\n *", " ", "\n".join([blocks, *quoted]))
     # The same program under its two names.
-    joined = re.sub(r"\bencapnet (\w+)", _module_of, joined)
+    joined = re.sub(r"(?<![\w/])encapnet (\w+)", _module_of, joined)
     for line in re.findall(r"python3? -m ([^#&|`>\n]*)", joined):
         # What closes a quotation that was opened before `python`.
         ending = "'" if line.count("'") % 2 else ""
@@ -66,8 +66,11 @@ def commands(text):
 
 
 def every_command():
-    for page in PAGES:
-        for program, *arguments in commands(page.read_text()):
+    texts = [page.read_text() for page in PAGES]
+    # What --help shows.
+    texts += [f"```\n{load(name).__doc__}\n```\n" for name in PROGRAMS]
+    for text in texts:
+        for program, *arguments in commands(text):
             yield program, *arguments
             if program == "trainers.launch":
                 own, _, passed_on = " ".join(arguments).partition("-- ")

@@ -93,11 +93,12 @@ class StageProgress:
         if self._stream.isatty():
             self._draw()
 
-    def say(self, text: str) -> None:
-        """Prints a line above the one that is drawn."""
+    def say(self, text: str, stream: TextIO | None = None) -> None:
+        """Prints a line in place of the one that is drawn, which comes anew."""
         with self._writing:
-            start = CLEAR if self._stream.isatty() else ""
-            print(f"{start}{text}", file=self._stream, flush=True)
+            if self._stream.isatty():
+                print(CLEAR, end="", file=self._stream, flush=True)
+            print(text, file=stream or self._stream, flush=True)
 
     def seconds_left(self) -> float:
         """Returns how much longer it will most likely take."""
@@ -160,7 +161,14 @@ class ShareProgress:
         )  # fmt: skip
 
     def each(self, items: Sequence[Item]) -> Iterator[Item]:
-        """Yields items, and shows how many of them are done."""
+        """Yields items, and shows how many of them are done, till the end."""
         for number, item in enumerate(items, start=1):
             yield item
-            self(number / len(items))
+            if number < len(items):
+                self(number / len(items))
+        self.clear()
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if self._stream.isatty():
+            print(CLEAR, end="", file=self._stream, flush=True)

@@ -1,6 +1,6 @@
 """Shows what a variant costs before anything is allocated.
 
-    python -m trainers.summary VARIANT --batch_size=128
+    python -m trainers.summary encapnet_v1 --batch_size=128
 
 prints its layers, parameters, multiply-adds and the memory of a training
 step, and says whether the step fits here. Without a variant: all of them.

@@ -1,6 +1,6 @@
 """Where the numbers of a run go while it is trained, beside `metrics.csv`.
 
-A log starts with the recipe, gets a row per epoch (`write`) and the summary
-and the files of the run (`end`). TensorBoard has one always; `trackers` opens
-those that are asked for.
+TensorBoard's files are written always. `trackers` opens what else is asked
+for: each starts with the recipe, takes a row per epoch and, in the end, the
+summary and the run's files (`tracker`).
 """

@@ -6,14 +6,13 @@ import os
 import pathlib
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
 from trainers.recipe import Recipe
 from trainers.runs.folder import RunFolder
-from trainers.training.logs.trackers import numbers
+from trainers.training.logs.tracker import Row, numbers
 
 
 class MlflowLog:
@@ -51,13 +50,11 @@ class MlflowLog:
         params = [Param(name, _text(value)) for name, value in fields.items()]
         self._client.log_batch(self.id, params=params)
 
-    def write(self, row: dict[str, Any]) -> None:
+    def write(self, row: Row) -> None:
         """Logs a metric per number; the step is the epoch."""
         self._log(row, row["epoch"])
 
-    def end(
-        self, summary: dict[str, Any] | None, files: Sequence[pathlib.Path]
-    ) -> None:
+    def end(self, summary: Row | None, files: Sequence[pathlib.Path]) -> None:
         """Logs what came out, keeps the files, and ends the run."""
         if summary is not None:
             self._log(numbers(summary), summary["epochs"])

@@ -4,34 +4,13 @@ import contextlib
 import json
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
 
 from absl import logging
 
 from trainers.files import write_json
 from trainers.recipe import Recipe
 from trainers.runs.folder import RunFolder
-
-Row = dict[str, Any]
-
-
-class Tracker(Protocol):
-    """Follows one run.
-
-    Made of the recipe, the run's folder and, where the run goes on that it
-    followed before, the id that it had.
-
-    Attributes:
-        id: What the tracker's own server or files know the run by.
-    """
-
-    id: str
-
-    def write(self, row: Row) -> None:
-        """Takes the row of an epoch, as in `metrics.csv`."""
-
-    def end(self, summary: Row | None, files: Sequence[pathlib.Path]) -> None:
-        """Takes what came out; None where the run did not reach its end."""
+from trainers.training.logs.tracker import Row, Tracker
 
 
 def _make(name: str) -> Callable[[Recipe, RunFolder, str | None], Tracker]:
@@ -116,17 +95,3 @@ def opened(
 def _first_line(trouble):
     kind = type(trouble).__name__
     return f"{kind}: {(str(trouble).strip().splitlines() or ['no message'])[0]}"
-
-
-def numbers(summary: Row) -> dict[str, float]:
-    """Returns what of a summary can be drawn or sorted by.
-
-    Example:
-        >>> numbers({"epochs": 4, "class_names": ["cat"], "multi_crop": True})
-        {'epochs': 4}
-    """
-    return {
-        name: value
-        for name, value in summary.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }

@@ -4,13 +4,12 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 import wandb
 
 from trainers.recipe import Recipe
 from trainers.runs.folder import RunFolder
-from trainers.training.logs.trackers import numbers
+from trainers.training.logs.tracker import Row, numbers
 
 
 class WandbLog:
@@ -40,13 +39,11 @@ class WandbLog:
         )
         self.id = self._run.id
 
-    def write(self, row: dict[str, Any]) -> None:
+    def write(self, row: Row) -> None:
         """Logs the row; the step is the epoch."""
         self._run.log(row, step=row["epoch"])
 
-    def end(
-        self, summary: dict[str, Any] | None, files: Sequence[pathlib.Path]
-    ) -> None:
+    def end(self, summary: Row | None, files: Sequence[pathlib.Path]) -> None:
         """Logs what came out, keeps the files, and ends the run."""
         if summary is not None:
             self._run.summary.update(numbers(summary))
