@@ -58,7 +58,8 @@ def commands(text):
     blocks = "\n".join(block for _, block in FENCE.findall(text))
     joined = re.sub(r"\\\n *", " ", "\n".join([blocks, *quoted]))
     # The same program under its two names.
-    joined = re.sub(r"(?<![\w/])encapnet (\w+)", _module_of, joined)
+    names = "|".join(PROGRAMS)
+    joined = re.sub(rf"(?<![\w/])encapnet ({names})\b", _module_of, joined)
     for line in re.findall(r"python3? -m ([^#&|`>\n]*)", joined):
         # What closes a quotation that was opened before `python`.
         ending = "'" if line.count("'") % 2 else ""

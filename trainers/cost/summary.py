@@ -18,7 +18,7 @@ from trainers.cost.verdict import verdict
 from trainers.progress import StageProgress
 
 # What takes how long, of a network of 18 layers.
-_STAGES = {"building": 1.0, "tracing a step": 2.0, "trying batches": 2.0}
+_STAGES = {"building": 0.5, "tracing a step": 3.0, "trying batches": 1.5}
 
 __all__ = ["summarise", "variants_table"]
 
