@@ -1,6 +1,7 @@
 """The wheel, installed where the checkout is out of sight."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import zipfile
 import pytest
 
 from encapnet_tf.version import __version__
+from trainers.choices import LOGS
 from trainers.cli.programs import PROGRAMS
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -76,8 +78,14 @@ def test_the_wheel_holds_every_file_and_no_other_package(wheel):
     }
     assert "encapnet_tf/py.typed" in ours
     assert "export/serve/page/index.html" in ours
-    packed = set(zipfile.ZipFile(wheel).namelist())
+    archive = zipfile.ZipFile(wheel)
+    packed = set(archive.namelist())
     assert {name for name in packed if ".dist-info/" not in name} == ours
+    (metadata,) = (name for name in packed if name.endswith("/METADATA"))
+    text = archive.read(metadata).decode()
+    for extra, package in LOGS.items():
+        line = rf"Requires-Dist: {package}\S*; extra == \"{extra}\"$"
+        assert re.search(line, text, re.MULTILINE)
 
 
 @pytest.mark.slow
