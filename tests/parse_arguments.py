@@ -28,6 +28,8 @@ def why_refused(program, *arguments):
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     except Parsed:
         return None
+    except SystemExit as end:  # of `encapnet` alone: it names the programs
+        return f"It ends with {end.code}." if end.code else None
     except Exception as refusal:
         return f"{type(refusal).__name__}: {refusal}"
     return "It parses no arguments."
