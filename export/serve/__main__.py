@@ -3,16 +3,19 @@
     python -m export.serve --model=exported/encapnet
     python -m export.serve --model=exported/encapnet --host=0.0.0.0 --port=80
 
-TensorFlow Serving's REST protocol (`POST /v1/models/NAME:predict`), a page at
-`/`, `/healthz` and `/metrics`. A newer version that appears in the folder is
-taken up while the server runs.
+TensorFlow Serving's REST protocol (`POST /v1/models/NAME:predict`), KServe's
+Open Inference Protocol v2 (`POST /v2/models/NAME/infer`), a page at `/`,
+`/healthz` and `/metrics`. A newer version that appears in the folder is taken
+up while the server runs.
 """
 
 import pathlib
 
 from absl import flags
 
+from export.serve.labels import check_labels, parse_labels
 from export.serve.limits import Limits
+from export.serve.origins import check_origins
 from export.serve.port import take
 from export.version.folders import check_has_versions
 from trainers import cli
@@ -40,6 +43,19 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     )
     flags.DEFINE_integer(
         "port", 8501, "Port; 0 takes a free one.", 0, 65535, **kwargs
+    )
+    flags.DEFINE_list(
+        "labels",
+        [],
+        "Names of versions that stay loaded: --labels=stable=1,canary=2.",
+        **kwargs,
+    )
+    flags.DEFINE_list(
+        "cors",
+        [],
+        "Origins whose pages in a browser may ask: "
+        "--cors=https://example.org, or * for all.",
+        **kwargs,
     )
     flags.DEFINE_integer(
         "max_batch",
@@ -111,12 +127,15 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
             f"Received: --name={name}. Leave / and : out."
         )
     check_has_versions(folder)
+    labels = parse_labels(values.labels)
+    check_labels(labels, folder)
+    check_origins(values.cors)
     limits = Limits(**{name: values[name].value for name in vars(_DEFAULT)})
     listener = take(values.host, values.port)
     start_tensorflow()
     from export.serve.server import serve
 
-    serve(folder, name, listener, limits)
+    serve(folder, name, listener, limits, labels, values.cors)
     return 0
 
 

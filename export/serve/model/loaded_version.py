@@ -7,13 +7,13 @@ import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
 
+from export.choices import DEFAULT
 from export.serve.limits import Limits, Refusal
 from export.serve.model.signatures import (
     IMAGE_BYTES,
     DecodingSignature,
     signatures_of,
 )
-from export.serve.rest.protocol import DEFAULT_SIGNATURE
 
 _MAX_SAMPLES = 10
 
@@ -70,7 +70,7 @@ class LoadedVersion:
     @property
     def image_shape(self) -> list[int] | None:
         """Height, width and channels, where the model takes images."""
-        default = self.signatures.get(DEFAULT_SIGNATURE)
+        default = self.signatures.get(DEFAULT)
         shapes = (
             [spec.shape for spec in default.inputs.values()] if default else []
         )
