@@ -7,12 +7,10 @@ With no flags: `encapnet_small` on the built-in `house_numbers`, in minutes on
 two cores. The same command on the same --run_dir goes on where it stopped.
 """
 
-import importlib.util
 import json
 
 from absl import flags
 
-from encapnet_tf.checks import check_choice
 from trainers import cli
 from trainers.choices import LOGS, STRATEGIES
 from trainers.files import check_writable, new_folder
@@ -53,10 +51,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "checkpoint_seconds", 300.0, "Longest time between two checkpoints.",
         lower_bound=0.0, **kwargs,
     )  # fmt: skip
-    flags.DEFINE_list(
-        "log", [], "Where the numbers go besides metrics.csv and TensorBoard's "
-        f"files: {', '.join(LOGS)}.", **kwargs,
-    )  # fmt: skip
+    cli.define_log(values)
 
 
 def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
@@ -73,8 +68,7 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
         return 0
     if recipe.init_from:
         model_to_start_from(recipe.init_from)
-    for name in values.log:
-        _check_log(name)
+    log = cli.log_from_flags(values)
     check_writable(folder.path)
     start_tensorflow()
     from trainers.training.train import train
@@ -86,18 +80,8 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
         logical_cpus=values.logical_cpus,
         checkpoint_seconds=values.checkpoint_seconds,
         is_new=values.run_dir is None,
-        log=values.log,
+        log=log,
     )
-
-
-def _check_log(name: str) -> None:
-    """Refuses a log that is unknown or not installed."""
-    check_choice("log", name, LOGS)
-    if importlib.util.find_spec(name) is None:
-        raise ValueError(
-            f"`--log={name}` needs the package {name}. Received: none that is "
-            f"installed. `pip install {LOGS[name]}` brings it."
-        )
 
 
 def _refuse_idle_flags(recipe: Recipe) -> None:

@@ -16,6 +16,7 @@ import sys
 from absl import flags
 
 from trainers import cli, stopping
+from trainers.choices import LOGS
 from trainers.files import check_writable
 from trainers.recipe import Recipe
 from trainers.reproduce.experiments import EXPERIMENTS, PAPER_BUDGET
@@ -29,7 +30,7 @@ FIRST = (
     "protocol", "dataset", "data_dir", "narrow", "out",
 )  # fmt: skip
 
-CHOICES = {"experiment": EXPERIMENTS}
+CHOICES = {"experiment": EXPERIMENTS, "log": LOGS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -67,6 +68,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "set", [], "A recipe field of one row, ROW.FIELD=VALUE, repeatable: "
         "--set=a.batch_size=8.", **kwargs,
     )  # fmt: skip
+    cli.define_log(values)
     flags.DEFINE_string(
         "out", None, "Folder of the experiment; default: "
         "runs/reproduce/EXPERIMENT-DATA.", **kwargs,
@@ -77,13 +79,14 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Runs an experiment, and says what came out and was written where."""
     cli.take_no_arguments(arguments)
     reproduction = from_flags(values)
+    log = cli.log_from_flags(values)
     check_writable(reproduction.path)
     stopping.raise_on_sigterm()
     # The processes that train need the GPUs.
     start_tensorflow(gpus=False)
     from trainers.reproduce.running import reproduce
 
-    return reproduce(reproduction)
+    return reproduce(reproduction, log)
 
 
 def from_flags(values: flags.FlagValues) -> Reproduction:

@@ -17,7 +17,7 @@ import pathlib
 from absl import flags
 
 from trainers import cli, stopping
-from trainers.choices import TUNERS
+from trainers.choices import LOGS, TUNERS
 from trainers.files import check_writable, new_folder
 from trainers.recipe import has_units
 from trainers.runs.folder import model_to_start_from
@@ -35,7 +35,7 @@ FIRST = (
     "variant", "dataset", "epochs", "agreement", "config",
 )  # fmt: skip
 
-CHOICES = {"search": AXES}
+CHOICES = {"search": AXES, "log": LOGS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -70,6 +70,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "executions_per_trial", 1, "Runs of each trial, with the seeds --seed, "
         "--seed + 1, …; their mean error counts.", lower_bound=1, **kwargs,
     )  # fmt: skip
+    cli.define_log(values)
     flags.DEFINE_bool(
         "overwrite", False, "Start the search in --tune_dir anew.", **kwargs
     )
@@ -81,13 +82,14 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     search = _search_from_flags(values)
     if search.recipe.init_from:
         model_to_start_from(search.recipe.init_from)
+    log = cli.log_from_flags(values)
     check_writable(search.path)
     stopping.raise_on_sigterm()
     # The processes that train need the GPUs.
     start_tensorflow(gpus=False)
     from trainers.tune.search import search_in_child
 
-    return search_in_child(search, overwrite=values.overwrite)
+    return search_in_child(search, overwrite=values.overwrite, log=log)
 
 
 def _search_from_flags(values) -> Search:

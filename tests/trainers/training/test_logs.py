@@ -1,5 +1,7 @@
 """MLflow and Weights & Biases, with what they keep on this machine."""
 
+import dataclasses
+import importlib.util
 import json
 import shutil
 import signal
@@ -7,13 +9,16 @@ import struct
 import time
 
 import pytest
+from absl import flags
 from mlflow import MlflowClient
 from wandb.proto import wandb_internal_pb2 as protocol
 
 from tests import forked
 from tests.trainers.test_fit import LEAST, rows
-from trainers import fit
+from trainers import cli
+from trainers.runs.child import Child
 from trainers.runs.folder import RunFolder
+from trainers.study.trainer import Trainer
 from trainers.training.logs.trackers import Trackers, opened
 
 ROW = {"epoch": 1, "loss": 0.5, "val_error": 0.25}
@@ -124,7 +129,7 @@ def test_a_run_that_was_stopped_goes_on_in_the_same_runs(
     ]
     run, metrics = mlflow_run(ids["mlflow"])
     assert run.info.status == "FINISHED"
-    assert run.info.run_name == "run"
+    assert run.info.run_name == str(folder.path)
     assert run.data.params["learning_rate"] == "0.003"
     assert json.loads(run.data.params["override"])["num_capsules"] == 2
     assert metrics["val_error"] == errors
@@ -177,7 +182,37 @@ def test_without_logs_nothing_is_written(recipe, tmp_path):
 
 
 def test_a_log_that_is_not_installed_is_refused(monkeypatch):
-    monkeypatch.setattr(fit.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    values = flags.FlagValues()
+    cli.define_log(values)
+    values(["fit", "--log=mlflow"])
     message = "`--log=mlflow` needs.*Received: none.*pip install mlflow-skinny"
     with pytest.raises(ValueError, match=message):
-        fit._check_log("mlflow")
+        cli.log_from_flags(values)
+
+
+def test_runs_of_a_study_are_followed_too(recipe, tmp_path, offline):
+    folder = RunFolder(tmp_path / "run")
+    task = {
+        "recipe": dataclasses.asdict(recipe(epochs=2)),
+        "run_dir": str(folder.path),
+        "log": ["mlflow"],
+    }
+    result = Trainer().answer(task)
+    run_id = json.loads(folder.logs.read_text())["mlflow"]
+    run, metrics = mlflow_run(run_id)
+    assert run.info.status == "FINISHED"
+    assert len(metrics["val_error"]) == 2
+    assert metrics["validation_error"] == [(2, result["validation_error"])]
+
+
+def test_a_study_whose_log_cannot_start_says_so_and_fails_no_run(
+    recipe, tmp_path, offline, monkeypatch
+):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "nothing://here")
+    folder = RunFolder(tmp_path / "run")
+    child = Child((), ["mlflow"])
+    monkeypatch.setattr(child, "ask", Trainer().answer)
+    with pytest.raises(ValueError, match="`--log=mlflow` must.*Received"):
+        child.run(recipe(), folder)
+    assert not folder.result.exists()

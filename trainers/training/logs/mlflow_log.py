@@ -42,9 +42,7 @@ class MlflowLog:
             if found
             else self._client.create_experiment(name)
         )
-        run = self._client.create_run(
-            experiment, run_name=folder.path.resolve().name
-        )
+        run = self._client.create_run(experiment, run_name=str(folder.path))
         self.id = run.info.run_id
         fields = dataclasses.asdict(recipe) | {"run_dir": str(folder.path)}
         params = [Param(name, _text(value)) for name, value in fields.items()]

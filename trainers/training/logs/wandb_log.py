@@ -31,7 +31,7 @@ class WandbLog:
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "encapnet"),
             dir=os.environ.get("WANDB_DIR", str(folder.path)),
-            name=folder.path.resolve().name,
+            name=str(folder.path),
             id=run_id,
             resume="allow",
             config=dataclasses.asdict(recipe),
