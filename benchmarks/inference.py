@@ -30,6 +30,7 @@ from export.opened import (
 )
 from export.version.lite import convert, file_name
 from trainers.cost.timing import interleaved_seconds
+from trainers.progress import ShareProgress
 from trainers.recipe import make_recipe
 from trainers.runs.finished import Run
 from trainers.runs.folder import RunFolder
@@ -91,7 +92,8 @@ def table(asked, seconds):
         calls = {
             name: functools.partial(ask, images) for name, ask in asked.items()
         }
-        times = interleaved_seconds(calls, seconds)
+        progress = ShareProgress(f"batch {size}")
+        times = interleaved_seconds(calls, seconds, show=progress)
         traced = np.median(times["traced"])
         for name, spent in times.items():
             low, middle, high = 1000 * np.quantile(spent, (0.25, 0.5, 0.75))

@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks import served
 from export.serve.limits import Limits
+from trainers.progress import ShareProgress
 
 VARIANT = "encapnet_small"
 CLIENTS = 32
@@ -67,6 +68,7 @@ def main():
             served.serving(folder) as batched,
             served.serving(folder, "--max_batch=1") as single,
         ):
+            progress = ShareProgress("turns")
             turns = [
                 [
                     asyncio.run(
@@ -74,7 +76,7 @@ def main():
                     )
                     for server in (batched, single)
                 ]
-                for _ in range(arguments.repeats + 1)
+                for _ in progress.each(range(arguments.repeats + 1))
             ]
     # The first turn warms up.
     (many, cheap), (one, dear) = np.median(turns[1:], axis=0)

@@ -22,6 +22,7 @@ import time
 import zlib
 
 from benchmarks import served
+from trainers.progress import ShareProgress
 
 CLIENTS = 32
 GROWTH = 0.05
@@ -159,7 +160,7 @@ class Load:
             (status, served.post(name, body))
             for status, body in bad_bodies(images[0], reference.files[0])
         ]
-        self._server = server
+        self._server, self._seconds = server, seconds
 
     async def run(self) -> None:
         """Runs all clients to the end, watching the server's memory."""
@@ -194,12 +195,15 @@ class Load:
         return statistics.median(after[-quarter:]) / first - 1
 
     async def _watch(self):
+        progress = ShareProgress("load")
         while time.monotonic() < self.end:
             if self._server.process.poll() is not None:
                 self.problems.append("the server ended")
                 return
             self.megabytes.append(self._server.megabytes())
+            progress(1 - (self.end - time.monotonic()) / self._seconds)
             await asyncio.sleep(1)
+        progress.clear()
 
 
 def bad_bodies(image, file):

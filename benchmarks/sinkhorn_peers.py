@@ -36,6 +36,7 @@ import numpy as np
 import tensorflow as tf
 
 from encapnet_tf.ops import sinkhorn_divergence
+from trainers.progress import ShareProgress
 
 EPSILON = 0.1
 NUM_ITERATIONS = 10
@@ -163,7 +164,7 @@ def measure(runs: dict, repeats: int) -> dict:
     for run in runs.values():
         for _ in range(3):
             run()
-    for _ in range(repeats):
+    for _ in ShareProgress("measuring").each(range(repeats)):
         for name, run in runs.items():
             start = time.perf_counter()
             run()

@@ -27,6 +27,7 @@ from export.opened import OpenedLite, OpenedSavedModel
 from export.version.lite import convert, file_name
 from trainers.benchmark.calls import network
 from trainers.cost.timing import interleaved_seconds
+from trainers.progress import ShareProgress
 from trainers.recipe import make_recipe
 from trainers.reproduce.opponents import EQUAL_TIME
 from trainers.runs.finished import Run
@@ -106,7 +107,8 @@ def main():
     rows = [("", "network", "ms", "quartiles", "times as long")]
     with tempfile.TemporaryDirectory() as folder:
         for head, calls in columns(pathlib.Path(folder)):
-            times = interleaved_seconds(calls, seconds)
+            progress = ShareProgress(head)
+            times = interleaved_seconds(calls, seconds, show=progress)
             ours = np.median(times["encapnet"])
             for name, spent in times.items():
                 low, middle, high = 1000 * np.quantile(spent, (0.25, 0.5, 0.75))

@@ -10,6 +10,8 @@ import multiprocessing
 import time
 from typing import NamedTuple
 
+from trainers.progress import ShareProgress
+
 TURN_SECONDS = 1.0
 
 
@@ -79,7 +81,7 @@ def in_turn(workers, job, repeats):
     for worker in workers.values():
         worker(job)
     times = {name: [] for name in workers}
-    for _ in range(repeats):
+    for _ in ShareProgress(job).each(range(repeats)):
         for name, worker in workers.items():
             times[name] += worker(job)
     return times

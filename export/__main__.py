@@ -1,4 +1,7 @@
-"""Exports a trained network: `python -m export --help`.
+"""Exports a trained network.
+
+    python -m export --run_dir=runs/latest --out=exported/encapnet
+    python -m export --quantize=none,float16,int8
 
 Writes the next version folder, as TF Serving reads it and model hubs take it,
 without what only trains: SavedModel, LiteRT files, ONNX, labels and a model
@@ -20,6 +23,8 @@ from export.onnx_packages import TO_WRITE, check_installed
 from trainers import cli
 from trainers.runs.folder import check_finished
 from trainers.tensorflow_start import start_tensorflow
+
+CHOICES = {"formats": FORMATS, "quantize": QUANTIZATIONS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -65,7 +70,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
 def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Exports the run that the flags name and says what was written."""
     cli.take_no_arguments(arguments)
-    for name, choices in (("formats", FORMATS), ("quantize", QUANTIZATIONS)):
+    for name, choices in CHOICES.items():
         for value in values[name].value:
             check_choice(name, value, choices)
     if "onnx" in values.formats:

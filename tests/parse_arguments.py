@@ -28,6 +28,8 @@ def why_refused(program, *arguments):
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     except Parsed:
         return None
+    except SystemExit as end:  # of `encapnet` alone: it names the programs
+        return f"It ends with {end.code}." if end.code else None
     except Exception as refusal:
         return f"{type(refusal).__name__}: {refusal}"
     return "It parses no arguments."
@@ -57,7 +59,9 @@ def parse_flags(main):
     name = program.__spec__.name.removesuffix(".__main__")
     if name == "trainers.summary":
         check("variant", rest, list_variants())
-    elif name not in ("trainers.launch", "export.predict"):
+    elif name == "trainers.command.completion":
+        check("shell", rest, program.ARGUMENTS)
+    elif name not in ("trainers.launch", "trainers.runs", "export.predict"):
         cli.take_no_arguments(rest)
     raise Parsed
 

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tests.models.test_variants import PARAMETERS
+from trainers.cli.programs import PROGRAMS, load
 
 ROOT = pathlib.Path(__file__).parent.parent
 README, BUILD, TRAINING = (
@@ -45,20 +46,32 @@ def anchors(page):
         yield words.replace(" ", "-")
 
 
+def _module_of(found):
+    return f"python -m {PROGRAMS[found[1]]}"
+
+
 def commands(text):
     """Every `python -m …` in a block, or in backticks, as a list of words."""
-    quoted = re.findall(r"`(python -m [^`\n]*)`", FENCE.sub("", text))
+    quoted = re.findall(
+        r"`((?:python -m|encapnet) [^`\n]*)`", FENCE.sub("", text)
+    )
     blocks = "\n".join(block for _, block in FENCE.findall(text))
     joined = re.sub(r"\\\n *", " ", "\n".join([blocks, *quoted]))
-    for line in re.findall(r"python3? -m ([^#&|`\n]*)", joined):
+    # The same program under its two names.
+    names = "|".join(PROGRAMS)
+    joined = re.sub(rf"(?<![\w/])encapnet ({names})\b", _module_of, joined)
+    for line in re.findall(r"python3? -m ([^#&|`>\n]*)", joined):
         # What closes a quotation that was opened before `python`.
         ending = "'" if line.count("'") % 2 else ""
         yield shlex.split(line.removesuffix(ending))
 
 
 def every_command():
-    for page in PAGES:
-        for program, *arguments in commands(page.read_text()):
+    texts = [page.read_text() for page in PAGES]
+    # What --help shows.
+    texts += [f"```\n{load(name).__doc__}\n```\n" for name in PROGRAMS]
+    for text in texts:
+        for program, *arguments in commands(text):
             yield program, *arguments
             if program == "trainers.launch":
                 own, _, passed_on = " ".join(arguments).partition("-- ")
@@ -125,7 +138,8 @@ def test_programs_accept_every_command_of_the_documents():
     assert {program for program, *_ in ours} >= {
         "trainers.fit", "trainers.evaluate", "trainers.tune",
         "trainers.summary", "trainers.reproduce", "trainers.benchmark",
-        "trainers.launch", "trainers.h_imagenet", "export", "export.predict",
+        "trainers.launch", "trainers.h_imagenet", "trainers.runs",
+        "trainers.command.completion", "export", "export.predict",
         "export.serve",
     }  # fmt: skip
     wrong = ("trainers.fit", "--epoch_number=3")

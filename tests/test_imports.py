@@ -82,10 +82,11 @@ def test_every_part_of_the_library_has_its_place():
 
 # The programs, and `__main__` of the packages, come last.
 TRAINERS = (
-    "choices files machine quiet stopping",
-    "pictures recipe scoring tensorflow_start", "data_report tables", "cost",
-    "runs", "training", "study", "cli",
+    "choices files machine progress quiet stopping",
+    "pictures recipe scoring tensorflow_start", "stored_recipe", "cli",
+    "data_report tables", "cost", "runs", "training", "study",
     "benchmark evaluate fit h_imagenet launch summary tune", "reproduce",
+    "command",
 )  # fmt: skip
 TRAINERS_LEVEL = {
     part: level

@@ -2,17 +2,23 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 
 from encapnet_tf.version import __version__
+from trainers import fit
+from trainers.cli.programs import PROGRAMS as NAMES
+from trainers.recipe import Recipe
 
 PROGRAMS = (
     "trainers.fit", "trainers.tune", "trainers.reproduce", "trainers.evaluate",
     "trainers.summary", "trainers.benchmark", "trainers.h_imagenet",
-    "trainers.launch", "export", "export.predict", "export.serve",
+    "trainers.launch", "trainers.runs", "trainers.command.completion",
+    "export", "export.predict", "export.serve",
 )  # fmt: skip
 SLOW_TO_START = (
     "tensorflow", "keras", "matplotlib", "scipy", "keras_tuner", "uvicorn",
@@ -23,6 +29,7 @@ REFUSED = {
     "trainers.fit --variant=encapnet_v": "Did you mean 'encapnet_v",
     "trainers.fit --dataset=cifar": "Did you mean 'cifar10'?",
     "trainers.fit --optimizer=adm": "Did you mean 'adam'?",
+    "trainers.fit --log=mlflo": "Did you mean 'mlflow'?",
     "trainers.fit --epochs=0": "`epochs` must be >= 1. Received: epochs=0.",
     "trainers.fit --init_from=nowhere": "Received: init_from=nowhere",
     "trainers.fit --init_from=a.keras": "Received: init_from=a.keras",
@@ -36,6 +43,10 @@ REFUSED = {
     "trainers.summary encapnet_smal": "Did you mean 'encapnet_small'?",
     "trainers.summary --dtype_policy=int8": "`dtype_policy` must be one of",
     "trainers.h_imagenet": "--imagenet must be ImageNet's folder",
+    "trainers.runs nowhere": "Received: nowhere, no folder",
+    "trainers.command.completion tcsh": "`shell` must be one of",
+    "trainers.command evalute": "Did you mean 'evaluate'?",
+    "trainers.command fit --variant=encapnet_v": "Did you mean 'encapnet_v",
     "trainers.launch": "The workers need one --run_dir",
     "export --run_dir=nowhere": "Received: run_dir=nowhere",
     "export --quantize=int4": "`quantize` must be one of",
@@ -51,6 +62,9 @@ REFUSED = {
 COMMANDS = [
     *(f"{program} --{flag}" for program in PROGRAMS
       for flag in ("help", "hepl", "version")),
+    "trainers.fit --helpfull",
+    "trainers.command", "trainers.command --help", "trainers.command --version",
+    *(f"trainers.command {name} --help" for name in NAMES),
     *REFUSED,
 ]  # fmt: skip
 ENDS = ("out", "err")
@@ -118,10 +132,52 @@ def test_a_bad_value_is_refused_before_anything_slow_starts(said, command):
 
 
 def test_help_shows_defaults_and_no_flags_of_libraries(said):
-    text = " ".join(said["trainers.fit --help"].stdout.split())
+    text = " ".join(said["trainers.fit --helpfull"].stdout.split())
     assert "Default: 4 to 60 for small variants, as many as make 1,100" in text
     assert "(default: '300.0')" in text
     assert "--logtostderr" not in text
+
+
+def test_help_is_short_and_loses_no_flag(said):
+    """What --help leaves out stands under --helpfull, in groups."""
+    short, full = (
+        said[f"trainers.fit --{flag}"].stdout for flag in ("help", "helpfull")
+    )
+    first, found = (
+        set(re.findall(r"^  (?:-h, )?--(?:\[no\])?(\w+):", text, re.M))
+        for text in (short, full)
+    )
+    assert first == set(fit.FIRST)
+    recipe = {recipe_field.name for recipe_field in fields(Recipe)}
+    assert found == first | recipe | {
+        "strategy", "logical_cpus", "checkpoint_seconds", "log", "help",
+        "helpfull", "version",
+    }  # fmt: skip
+    for group in ("fit", "data", "network", "training", "agreement", "test"):
+        assert f"\n{group}:\n" in full
+    others = len(found) - len(first) - 3
+    assert f"{others} more: python -m trainers.fit --helpfull" in short
+    assert short.count("\n") < 45
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_ways_say_the_same_under_their_own_names(said, name):
+    one = said[f"{NAMES[name]} --help"].stdout
+    other = said[f"trainers.command {name} --help"]
+    assert (other.returncode, other.stderr) == (0, "")
+    assert f"encapnet {name}" in other.stdout
+    for each, module in NAMES.items():
+        as_module = rf"python -m {re.escape(module)}(?![.\w])"
+        one = re.sub(as_module, f"encapnet {each}", one)
+    assert other.stdout == one
+
+
+def test_the_command_names_every_program(said):
+    page = said["trainers.command --help"].stdout
+    assert said["trainers.command"].stdout == page
+    for name in NAMES:
+        assert re.search(rf"^  {name} +[A-Z].*\S$", page, re.M), name
+    assert said["trainers.command --version"].stdout == f"{__version__}\n"
 
 
 def test_help_into_a_pipe_that_closes_says_nothing_more():

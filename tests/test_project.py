@@ -31,7 +31,7 @@ def test_ci_skips_nothing_for_want_of_a_program(monkeypatch):
         skip_or_fail("no browser")
 
 
-@pytest.mark.parametrize("part", ["", "-onnx", "-dev"])
+@pytest.mark.parametrize("part", ["", "-onnx", "-mlflow", "-wandb", "-dev"])
 def test_every_dependency_has_a_reason(part):
     rows = [row.split("|")[1] for row in BUILD.splitlines() if row[:2] == "| "]
     reasons = {word.strip(" `") for row in rows for word in row.split(",")}

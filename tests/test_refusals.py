@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests import forked
+from trainers.cli.programs import PROGRAMS as NAMES
 
 ROOT = pathlib.Path(__file__).parent.parent
 # Program and arguments, and what the line says.
@@ -20,6 +21,9 @@ CASES = {
     "trainers.summary encapnet_tiny --bogus": "bogus",
     "trainers.summary encapnet_tiny --input_shape=3,3": "input_shape=(3, 3)",
     "trainers.benchmark --compare=none.json": "A stored benchmark is the",
+    "trainers.runs here there": "At most one folder",
+    "trainers.command fitt --epochs=1": "Did you mean 'fit'?",
+    "trainers.command.completion csh": "`shell` must be one of",
     "trainers.h_imagenet stray": "Received: stray",
     "export --run_dir=none": "Received: run_dir=none",
     "export.predict --model=none x.png": "Received: model=none",
@@ -57,3 +61,4 @@ def test_every_program_is_here():
     }
     programs = {name.removesuffix(".__main__") for name in programs}
     assert programs == {case.split()[0] for case in CASES}
+    assert programs == {*NAMES.values(), "trainers.command"}

@@ -29,6 +29,7 @@ _ELSEWHERE = {
     "trainers.h_imagenet": "ImageNet",
     "/shared/": "a disk that machines share",
     "folder:h_imagenet": "ImageNet",
+    "--log=": "a server",
 }
 _DONE = pathlib.Path("runs/done")
 # Data that are downloaded where they are not given.

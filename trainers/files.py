@@ -77,6 +77,20 @@ def owned(folder: pathlib.Path) -> Iterator[bool]:
         yield True
 
 
+def is_owned(folder: pathlib.Path) -> bool:
+    """Whether a process has a folder."""
+    try:
+        file = (folder / ".lock").open()
+    except FileNotFoundError:
+        return False
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 @contextlib.contextmanager
 def locked(folder: pathlib.Path, refusal: str) -> Iterator[None]:
     """Keeps a second process out of a folder.

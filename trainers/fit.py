@@ -1,4 +1,7 @@
-"""Trains a network: `python -m trainers.fit --help`.
+"""Trains a network.
+
+    python -m trainers.fit
+    python -m trainers.fit --dataset=folder:photos --image_size=96x64
 
 With no flags: `encapnet_small` on the built-in `house_numbers`, in minutes on
 two cores. The same command on the same --run_dir goes on where it stopped.
@@ -9,15 +12,23 @@ import json
 from absl import flags
 
 from trainers import cli
-from trainers.choices import STRATEGIES
+from trainers.choices import LOGS, STRATEGIES
 from trainers.files import check_writable, new_folder
-from trainers.recipe import Recipe, differences, has_units, read_recipe
+from trainers.recipe import Recipe, has_units
 from trainers.runs.folder import (
     RunFolder,
     model_to_start_from,
     summary_lines,
 )
+from trainers.stored_recipe import differences, read_recipe
 from trainers.tensorflow_start import start_tensorflow
+
+# Shown by --help; the others by --helpfull.
+FIRST = (
+    "variant", "dataset", "image_size", "augmentation", "epochs",
+    "learning_rate", "agreement", "seed", "run_dir", "config", "init_from",
+)  # fmt: skip
+CHOICES = {"log": LOGS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -40,6 +51,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "checkpoint_seconds", 300.0, "Longest time between two checkpoints.",
         lower_bound=0.0, **kwargs,
     )  # fmt: skip
+    cli.define_log(values)
 
 
 def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
@@ -56,6 +68,7 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
         return 0
     if recipe.init_from:
         model_to_start_from(recipe.init_from)
+    log = cli.log_from_flags(values)
     check_writable(folder.path)
     start_tensorflow()
     from trainers.training.train import train
@@ -67,6 +80,7 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
         logical_cpus=values.logical_cpus,
         checkpoint_seconds=values.checkpoint_seconds,
         is_new=values.run_dir is None,
+        log=log,
     )
 
 

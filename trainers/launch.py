@@ -1,4 +1,7 @@
-"""Several workers on one machine: `python -m trainers.launch --workers=2 -- …`.
+"""Trains or searches with several workers on one machine.
+
+    python -m trainers.launch --workers=2 -- --run_dir=runs/two
+    python -m trainers.launch --tuner_workers=2 -- --tune_dir=runs/search
 
 Starts that many processes of `trainers.fit`, each with its own TF_CONFIG; or,
 with --tuner_workers, of `trainers.tune`, and a chief that hands out the trials.

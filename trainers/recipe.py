@@ -5,7 +5,7 @@ The fields are the flags of `trainers.fit`, the content of a run's
 """
 
 import dataclasses
-import json
+import functools
 import math
 import pathlib
 from dataclasses import dataclass, field, fields
@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import encapnet_tf
 from encapnet_tf.checks import check_choice, did_you_mean
-from encapnet_tf.choices import AUGMENTATIONS, mirrors
+from encapnet_tf.choices import (
+    AGREEMENTS,
+    AUGMENTATIONS,
+    DECODERS,
+    mirrors,
+)
 from encapnet_tf.config import (
+    VARIANTS,
     NetworkConfig,
     variant_config,
 )
@@ -71,109 +77,131 @@ _RANGES = {
 }
 
 
-def _flag(default, help_text):
-    return field(default=default, metadata={"help": help_text})
+def _flag(group, default, help_text, choices=()):
+    metadata = {"help": help_text, "group": group, "choices": tuple(choices)}
+    return field(default=default, metadata=metadata)
+
+
+# Each under its group in the help.
+_data, _network, _training, _agreement, _test = (
+    functools.partial(_flag, group)
+    for group in ("data", "network", "training", "agreement", "test")
+)
 
 
 @dataclass(frozen=True)
 class Recipe:
     """One training run. The defaults are the paper's (section 5)."""
 
-    variant: str = _flag("encapnet_small", "Network, see `trainers.summary`.")
-    dataset: str = _flag(
+    variant: str = _network(
+        "encapnet_small", "Network, see `trainers.summary`.", choices=VARIANTS
+    )
+    dataset: str = _data(
         "house_numbers",
         "house_numbers (built in), svhn, cifar10, cifar100, mnist, "
         "fashion_mnist, affine_mnist, imagenet2012, npz:PATH or folder:PATH.",
+        choices=DATASETS,
     )
-    data_dir: str | None = _flag(None, "Folder with NAME.npz or tfds data.")
-    image_size: str | int | None = _flag(
+    data_dir: str | None = _data(None, "Folder with NAME.npz or tfds data.")
+    image_size: str | int | None = _data(
         None, "Fit the images to this size: 96, or 96x64 (height x width). "
         "Default: as they are; 32 for folder:, 128 for imagenet2012.",
     )  # fmt: skip
-    epochs: int | None = _flag(600, "Passes over the training data.")
-    steps_per_epoch: int | None = _flag(
+    epochs: int | None = _training(600, "Passes over the training data.")
+    steps_per_epoch: int | None = _training(
         None, "End each pass after this many steps; default: all images once."
     )
-    batch_size: int = _flag(128, "Global batch, over all devices.")
-    optimizer: str = _flag("adam", "adam, sgd, rmsprop or any of Keras.")
-    learning_rate: float = _flag(1e-4, "Learning rate at the start.")
-    weight_decay: float = _flag(
+    batch_size: int = _training(128, "Global batch, over all devices.")
+    optimizer: str = _training(
+        "adam", "adam, sgd, rmsprop or any of Keras.", choices=OPTIMIZERS
+    )
+    learning_rate: float = _training(1e-4, "Learning rate at the start.")
+    weight_decay: float = _training(
         5e-4, "L2 in the gradient of kernels (decoupled for adamw, lion, lamb)."
     )
-    schedule: str = _flag(
+    schedule: str = _training(
         "steps",
         "steps: x0.1 after 1/3, 1/2 and 2/3 of the run (the paper's 200, 300, "
         "400 of 600); cosine: a short rise, then to zero; constant.",
+        choices=SCHEDULES,
     )
-    loss: str = _flag(
+    loss: str = _training(
         "auto",
         "margin, spread, spread_fixed, cross_entropy or any of Keras; auto: "
         "margin for capsules, cross_entropy else.",
     )
-    augmentation: str = _flag("none", "none, mild, mirrored or strong.")
-    agreement: str | None = _flag(
-        None, "Agreement units: none, one, two; default the variant's own."
+    augmentation: str = _data(
+        "none", "none, mild, mirrored or strong.", choices=AUGMENTATIONS
     )
-    agreement_weight: float | None = _flag(None, "lambda of the units.")
-    agreement_epsilon: float | None = _flag(None, "epsilon of the units.")
-    agreement_ramp: float = _flag(
+    agreement: str | None = _agreement(
+        None,
+        "Agreement units: none, one, two; default the variant's own.",
+        choices=AGREEMENTS,
+    )
+    agreement_weight: float | None = _agreement(None, "lambda of the units.")
+    agreement_epsilon: float | None = _agreement(None, "epsilon of the units.")
+    agreement_ramp: float = _agreement(
         0.0, "Share of the run over which lambda rises from 0."
     )
-    decoder: str | None = _flag(
+    decoder: str | None = _network(
         None, "Decoder of the class capsules: none, conv; default the "
-        "variant's own.",
+        "variant's own.", choices=DECODERS,
     )  # fmt: skip
-    decoder_weight: float | None = _flag(
+    decoder_weight: float | None = _network(
         None, "Weight of the squared error of an image, summed over its "
         "values; default 0.0005.",
     )  # fmt: skip
-    override: dict = _flag(
+    override: dict = _network(
         None, "More fields of the variant's config, NAME=VALUE, repeatable."
     )
-    validation_fraction: float = _flag(
+    validation_fraction: float = _test(
         0.1, "Share of the training data to select on, where the data have no "
         "val part; the test data are read once, at the end."
     )  # fmt: skip
-    limit_train: int | None = _flag(None, "Use only this many training images.")
-    limit_test: int | None = _flag(None, "Test on only this many images.")
-    class_weights: str = _flag(
-        "none", "none, or balanced: rare classes count more."
+    limit_train: int | None = _data(None, "Use only this many training images.")
+    limit_test: int | None = _test(None, "Test on only this many images.")
+    class_weights: str = _data(
+        "none",
+        "none, or balanced: rare classes count more.",
+        choices=CLASS_WEIGHTS,
     )
-    clip_norm: float | None = _flag(None, "Clip the global gradient norm.")
-    ema: float | None = _flag(
+    clip_norm: float | None = _training(None, "Clip the global gradient norm.")
+    ema: float | None = _training(
         None,
         "Momentum of averaged weights, e.g. 0.99; the averaged weights are "
         "evaluated and saved.",
     )
-    patience: int | None = _flag(
+    patience: int | None = _training(
         None, "Stop after this many epochs without a better validation error."
     )
-    target_error: float | None = _flag(
+    target_error: float | None = _training(
         None, "Stop after the epoch whose validation error is at most this."
     )
-    multi_crop: bool | None = _flag(
+    multi_crop: bool | None = _test(
         None,
         "Test on five crops too (ten where training mirrored); default: "
         "if augmented.",
     )
-    flip: bool | None = _flag(
+    flip: bool | None = _data(
         None, "Mirror images in augmentation mirrored and strong, and in tests "
         "after it. Default: where it is known to be safe; never for npz: and "
         "folder:.",
     )  # fmt: skip
-    dtype_policy: str = _flag("float32", ", ".join(POLICIES) + ".")
-    init_from: str | None = _flag(
+    dtype_policy: str = _network(
+        "float32", ", ".join(POLICIES) + ".", choices=POLICIES
+    )
+    init_from: str | None = _network(
         None,
         "Start from the weights of this run or .keras file; the classes may "
         "differ.",
     )
-    seed: int = _flag(0, "Seed of weights, order and augmentation.")
-    subset_seed: int | None = _flag(
+    seed: int = _training(0, "Seed of weights, order and augmentation.")
+    subset_seed: int | None = _data(
         None, "Seed of which images --limit_train, --limit_test and "
         "--validation_fraction take; default: --seed. Several seeds then see "
         "the same images.",
     )  # fmt: skip
-    deterministic: bool = _flag(
+    deterministic: bool = _training(
         False,
         "The same numbers from the same seed on GPUs too, bit for bit, if "
         "slower; a CPU gives them without it.",
@@ -287,46 +315,6 @@ def length_of_a_quick_run(steps: int) -> int:
     """
     least, most = QUICK_EPOCHS
     return min(most, max(least, math.ceil(QUICK_STEPS / steps)))
-
-
-def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
-    """Reads the fields of a `config.json`, an export's too, or `best.json`."""
-    try:
-        content = json.loads(pathlib.Path(path).read_text())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:
-        # An OSError's own text would name the file once more.
-        reason = getattr(problem, "strerror", None) or problem
-        raise ValueError(
-            f"A recipe is a JSON file. Received: {path}: {reason}."
-        ) from None
-    if not isinstance(content, dict):
-        raise ValueError(
-            f"A recipe is a JSON object of fields. Received: {path}."
-        )
-    return content.get("recipe", content)
-
-
-def differences(stored: dict[str, Any], recipe: Recipe) -> list[str]:
-    """Says in which fields a stored recipe differs from this one."""
-    # Through JSON and back, so that tuples compare as lists.
-    wanted = json.loads(json.dumps(dataclasses.asdict(recipe)))
-    # A field that was not there yet had what is now the default.
-    stored = {f.name: f.default for f in fields(Recipe)} | stored
-    return changes(stored, wanted)
-
-
-def changes(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    """Says which settings are other than they were.
-
-    Example:
-        >>> changes({"epochs": 4}, {"epochs": 9})
-        ['epochs was 4, now 9']
-    """
-    return [
-        f"{name} was {stored.get(name)!r}, now {value!r}"
-        for name, value in wanted.items()
-        if stored.get(name) != value
-    ]
 
 
 def _plain_size(image_size):

@@ -1,6 +1,6 @@
 """Shows what a variant costs before anything is allocated.
 
-    python -m trainers.summary VARIANT --batch_size=128
+    python -m trainers.summary encapnet_v1 --batch_size=128
 
 prints its layers, parameters, multiply-adds and the memory of a training
 step, and says whether the step fits here. Without a variant: all of them.
@@ -9,10 +9,13 @@ step, and says whether the step fits here. Without a variant: all of them.
 from absl import flags
 
 from encapnet_tf.checks import check_choice
-from encapnet_tf.config import variant_config
+from encapnet_tf.config import VARIANTS, variant_config
 from trainers import cli
 from trainers.choices import POLICIES
 from trainers.tensorflow_start import start_tensorflow
+
+CHOICES = {"dtype_policy": POLICIES}
+ARGUMENTS = VARIANTS
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:

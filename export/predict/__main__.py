@@ -1,4 +1,7 @@
-"""Classes for one's own images: `python -m export.predict --model=… a.png`.
+"""Classes for one's own images, from any model.
+
+    python -m export.predict --model=exported/encapnet photo.jpg
+    python -m export.predict --model=runs/latest --json photos/
 
 Takes image files and folders of them. The model is an exported one
 (SavedModel, .tflite or .onnx), the folder of a run or a .keras file.
@@ -13,6 +16,8 @@ from export.model_path import kind_of
 from export.onnx_packages import TO_RUN, check_installed
 from trainers import cli
 from trainers.tensorflow_start import start_tensorflow
+
+ARGUMENTS = None  # files
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:

@@ -1,4 +1,7 @@
-"""Serves an exported model: `python -m export.serve --model=exported/encapnet`.
+"""Serves an exported model, with a page to try it.
+
+    python -m export.serve --model=exported/encapnet
+    python -m export.serve --model=exported/encapnet --host=0.0.0.0 --port=80
 
 TensorFlow Serving's REST protocol (`POST /v1/models/NAME:predict`), KServe's
 Open Inference Protocol v2 (`POST /v2/models/NAME/infer`), a page at `/`,
@@ -18,6 +21,8 @@ from export.version.folders import check_has_versions
 from trainers import cli
 from trainers.tensorflow_start import start_tensorflow
 
+# Shown by --help; the limits by --helpfull.
+FIRST = ("model", "name", "host", "port")
 _DEFAULT = Limits()
 
 

@@ -13,12 +13,12 @@ from export.choices import (
     TOLERANCE,
 )
 from export.onnx_packages import TO_WRITE, check_installed
-from export.progress import StageProgress
 from export.version.folders import write_version
 from export.version.model_card import WrittenFormat
 from export.version.samples import read_samples
 from export.version.stages import READING, Wanted, stages
 from export.version.writer import VersionWriter
+from trainers.progress import StageProgress
 from trainers.runs.finished import load_run
 
 

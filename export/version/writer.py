@@ -16,7 +16,6 @@ from export.choices import (
 from export.graph.inference import inference, reconstruction
 from export.graph.servable import Servable
 from export.opened import OpenedLite, OpenedRun, OpenedSavedModel
-from export.progress import StageProgress
 from export.version import hub
 from export.version.lite import convert, file_name
 from export.version.model_card import CardFacts, WrittenFormat, model_card
@@ -39,6 +38,7 @@ from export.version.stages import (
 from export.version.warmup import write_warmup
 from trainers.cost.timing import interleaved_seconds
 from trainers.files import write_json
+from trainers.progress import StageProgress
 from trainers.runs.finished import Run
 
 # What belongs to a format beside the file it is named after.

@@ -14,7 +14,6 @@ from export.graph.inference import inference, reconstruction
 from export.graph.servable import Servable
 from export.opened import OpenedRun, Prediction, open_model
 from export.opened_onnx import OpenedOnnx
-from export.progress import StageProgress
 from export.version import from_run
 from export.version.from_run import export_run
 from export.version.parity import Drawn, check_parity
@@ -23,6 +22,7 @@ from export.version.stages import Wanted, stages
 from tests.export.conftest import untrained_run
 from tests.trainers.conftest import LEAST
 from trainers.files import write_json
+from trainers.progress import StageProgress
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 32, 32, 3), np.uint8)
 

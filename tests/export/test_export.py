@@ -21,10 +21,10 @@ from export.version.parity import check_parity, scores_of
 from export.version.samples import Samples
 from tests import forked
 from trainers.files import write_json
-from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
 from trainers.runs.folder import RunFolder
 from trainers.scoring import error_rate
+from trainers.stored_recipe import read_recipe
 
 FILES = ("saved_model.pb", "model.tflite", "model_float16.tflite",
          "model_int8.tflite", "model.onnx")  # fmt: skip

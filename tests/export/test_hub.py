@@ -14,8 +14,9 @@ from encapnet_tf.config import variant_config
 from export.model_path import kind_of
 from export.version import hub
 from tests.conformance import VARIANT_OVERRIDES
-from trainers.recipe import make_recipe, read_recipe
+from trainers.recipe import make_recipe
 from trainers.runs.finished import load_run
+from trainers.stored_recipe import read_recipe
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 FOLDER = "folder:/home/me/Own photos, 2026/"

@@ -14,8 +14,8 @@ from encapnet_tf.data import load
 from export.opened import open_model
 from export.predict import __main__ as program
 from tests.conformance import VARIANT_OVERRIDES
-from trainers.recipe import read_recipe
 from trainers.runs.finished import load_run
+from trainers.stored_recipe import read_recipe
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,10 @@ from encapnet_tf import create_model
 from tests import forked
 from trainers import cli
 from trainers.files import write_json
-from trainers.recipe import Recipe, differences, make_recipe
+from trainers.recipe import Recipe, make_recipe
 from trainers.runs.finished import start_from
 from trainers.runs.folder import RunFolder
+from trainers.stored_recipe import differences
 from trainers.training.devices import set_policy
 from trainers.training.loop import Loop
 

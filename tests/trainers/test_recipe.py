@@ -1,6 +1,6 @@
 import pytest
 
-from trainers.recipe import read_recipe
+from trainers.stored_recipe import read_recipe
 
 
 def test_a_recipe_that_is_not_there_is_named_once(tmp_path):

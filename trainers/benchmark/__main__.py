@@ -1,4 +1,7 @@
-"""Measures speed and memory: `python -m trainers.benchmark --help`.
+"""Measures speed and memory.
+
+    python -m trainers.benchmark
+    python -m trainers.benchmark --parts=solver,pipeline --seconds=2
 
 Everything is timed in turn with a matrix product, each network in a process of
 its own; medians count, quartiles are the spread. --compare sets the run beside
@@ -10,11 +13,14 @@ from collections.abc import Callable
 
 from absl import flags
 
+from encapnet_tf.config import VARIANTS as ALL_VARIANTS
 from trainers import cli
 from trainers.benchmark.results import read_results
 from trainers.benchmark.settings import PARTS, VARIANTS, Settings
 from trainers.files import check_writable, new_folder
 from trainers.tensorflow_start import start_tensorflow
+
+CHOICES = {"variants": ALL_VARIANTS, "parts": PARTS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:

@@ -21,7 +21,9 @@ from trainers.benchmark.tasks import (
     make_tasks,
     name_of,
     product_task,
+    seconds_of,
 )
+from trainers.progress import StageProgress
 from trainers.runs.child import Child, worker_command
 from trainers.runs.finished import versions
 from trainers.tables import write_csv
@@ -79,25 +81,30 @@ def measure(
     """
     tasks = make_tasks(settings)
     folder.mkdir(parents=True, exist_ok=True)
-    results = _start(settings, ask)
-    print(report.heading(results), flush=True)
+    first = product_task(settings)
+    progress = StageProgress(
+        {name_of(t): seconds_of(t) for t in (first, *tasks)}
+    )
     failures = 0
-    for number, task in enumerate(tasks, start=1):
-        began = time.monotonic()
-        answer = ask(task)
-        if "failed" in answer:
-            failures += 1
-            print(
-                f"error: Not measured: {name_of(task)}. {answer['reason']}",
-                file=sys.stderr,
+    with progress.shown():
+        progress.begin(name_of(first))
+        results = _start(settings, ask)
+        progress.say(report.heading(results))
+        for number, task in enumerate(tasks, start=1):
+            began, name = time.monotonic(), name_of(task)
+            progress.begin(name)
+            answer = ask(task)
+            if "failed" in answer:
+                failures += 1
+                reason = f"error: Not measured: {name}. {answer['reason']}"
+                progress.say(reason, sys.stderr)
+            found = tuple(map(as_measurement, answer.get("measurements", ())))
+            results = dataclasses.replace(
+                results, measurements=results.measurements + found
             )
-        found = tuple(map(as_measurement, answer.get("measurements", ())))
-        results = dataclasses.replace(
-            results, measurements=results.measurements + found
-        )
-        _write(results, folder)
-        spent = f"{time.monotonic() - began:.0f} s"
-        print(f"[{number}/{len(tasks)}] {name_of(task)}: {spent}", flush=True)
+            _write(results, folder)
+            spent = f"{time.monotonic() - began:.0f} s"
+            progress.say(f"[{number}/{len(tasks)}] {name}: {spent}")
     return results, failures
 
 

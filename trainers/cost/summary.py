@@ -15,6 +15,10 @@ from trainers.cost.tables import (
     variants_table,
 )
 from trainers.cost.verdict import verdict
+from trainers.progress import StageProgress
+
+# What takes how long, of a network of 18 layers.
+_STAGES = {"building": 0.5, "tracing a step": 3.0, "trying batches": 1.5}
 
 __all__ = ["summarise", "variants_table"]
 
@@ -34,14 +38,19 @@ def summarise(
     for gpu in tf.config.list_physical_devices("GPU"):
         # Otherwise TensorFlow would take the whole GPU just to count.
         tf.config.experimental.set_memory_growth(gpu, True)
-    model = _outline(variant, dtype_policy, overrides)
-    cost = step_cost(model, batch_size)
+    progress = StageProgress(_STAGES)
+    with progress.shown():
+        progress.begin("building")
+        model = _outline(variant, dtype_policy, overrides)
+        progress.begin("tracing a step")
+        cost = step_cost(model, batch_size)
+        progress.begin("trying batches")
+        answer = verdict(model, cost, memory)
     images = shape_text(model.input_shape[1:])
     title = (
         f"{variant}: images {images}, {model.output_shape[-1]} classes, "
         f"batch {cost.batch_size:,}, {dtype_policy}"
     )
-    answer = verdict(model, cost, memory)
     return "\n\n".join((title, layers_table(cost), totals(cost), answer))
 
 

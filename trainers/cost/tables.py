@@ -3,6 +3,7 @@
 from encapnet_tf import list_variants
 from trainers.cost.step_cost import StepCost, count_parameters
 from trainers.cost.step_trace import outline_model
+from trainers.progress import ShareProgress
 from trainers.tables import ruled
 
 
@@ -57,7 +58,7 @@ def totals(cost: StepCost) -> str:
 def variants_table() -> str:
     """Lays out every variant with its parameters."""
     rows = []
-    for variant in list_variants():
+    for variant in ShareProgress("counting").each(list_variants()):
         model = outline_model(variant)
         parameters = count_parameters(model)
         rows.append(

@@ -12,6 +12,7 @@ def interleaved_seconds(
     seconds: float,
     *,
     least_rounds: int = 3,
+    show: Callable[[float], None] | None = None,
 ) -> dict[str, np.ndarray]:
     """Times calls in turn, so that a busy moment hits all of them.
 
@@ -22,6 +23,7 @@ def interleaved_seconds(
         calls: What to time, by name.
         seconds: About how long to take in all.
         least_rounds: Rounds to make even when the time is over.
+        show: Is told which share of the time is over, after each round.
 
     Returns:
         The times of each, in seconds.
@@ -39,4 +41,7 @@ def interleaved_seconds(
             calls[name]()
             times[name].append(time.perf_counter() - start)
         rounds += 1
+        if show:
+            left = max(0.0, end - time.perf_counter())
+            show(1 - left / seconds)
     return {name: np.array(values) for name, values in times.items()}

@@ -1,4 +1,7 @@
-"""Tests a trained network closely: `python -m trainers.evaluate --help`.
+"""Tests a trained network closely.
+
+    python -m trainers.evaluate --run_dir=runs/latest
+    python -m trainers.evaluate --run_dir=runs/latest --robustness
 
 Writes into the run's folder `evaluation/`: the numbers, the classes one by
 one, all mistakes by name, and pictures of what is confused, of the worst
@@ -8,12 +11,15 @@ mistakes, of how far scores can be trusted, of the capsules and, with
 
 from absl import flags
 
+from encapnet_tf.data.sources.catalogue import DATASETS
 from trainers import cli
 from trainers.evaluate import ROBUSTNESS_IMAGES
 from trainers.files import check_writable
 from trainers.recipe import check_dataset
 from trainers.runs.folder import RunFolder, check_finished
 from trainers.tensorflow_start import start_tensorflow
+
+CHOICES = {"dataset": DATASETS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:

@@ -1,8 +1,5 @@
 """The close test of a run: measures, prints, writes and draws."""
 
-import sys
-import time
-
 import numpy as np
 import tensorflow as tf
 
@@ -19,6 +16,7 @@ from trainers.evaluate.robustness import (
 )
 from trainers.evaluate.robustness_plots import robustness as draw_robustness
 from trainers.files import write_json
+from trainers.progress import ShareProgress, StageProgress
 from trainers.runs.finished import Run, load_run
 from trainers.tables import class_table, error_sentence, write_csv
 
@@ -55,7 +53,10 @@ def evaluate(
     split = scoring.limited(data.test, limit_test, seed)
     crops = run.recipe.tests_crops() if multi_crop is None else multi_crop
     folder = run.folder.path / "evaluation"
-    summary = _test(runs, data, split, crops, folder)
+    views = sum(11 if crops else 1 for _ in runs)
+    progress = StageProgress(_stages(views * split.num_examples))
+    with progress.shown():
+        summary = _test(runs, data, split, crops, folder, progress)
     if robustness:
         limit = limit_test or ROBUSTNESS_IMAGES
         split = scoring.limited(data.test, limit, seed)
@@ -103,12 +104,22 @@ def _few(names):
     return f"{len(names)} classes ({shown})"
 
 
-def _test(runs, data, split, crops, folder):
+def _stages(images):
+    """Guesses how long the parts of a test take, by the images scored."""
+    return {
+        "testing": 5 + images / 1_000,
+        "looking at capsules": 20.0,
+        "drawing": 5.0,
+    }
+
+
+def _test(runs, data, split, crops, folder, progress):
     """Errors, classes, mistakes and capsules: prints, writes and draws.
 
     Returns the content of `evaluation.json`.
     """
     run = next(iter(runs.values()))
+    progress.begin("testing")
     tests = {
         name: scoring.measure_test(
             each.model,
@@ -120,9 +131,9 @@ def _test(runs, data, split, crops, folder):
         for name, each in runs.items()
     }
     errors = {name: found for name, (_, _, found) in tests.items()}
-    print(f"{data.name}, one view per image, as it is exported:")
+    progress.say(f"{data.name}, one view per image, as it is exported:")
     for name, found in errors.items():
-        print(f"  {name}: {error_sentence(found)}")
+        progress.say(f"  {name}: {error_sentence(found)}")
     scores, labels, _ = next(iter(tests.values()))
     if run.scores == "logits":
         # Logits have no unit; probabilities can be read.
@@ -130,8 +141,8 @@ def _test(runs, data, split, crops, folder):
     matrix = scoring.confusion_matrix(scores, labels)
     classes = scoring.class_errors(matrix, data.class_names)
     calibration = measure_calibration(scores, labels)
-    print(class_table(classes))
-    print(
+    progress.say(class_table(classes))
+    progress.say(
         "Expected calibration error: "
         f"{100 * calibration.expected_error:.1f} points."
     )
@@ -146,7 +157,9 @@ def _test(runs, data, split, crops, folder):
         "classes": [row._asdict() for row in classes],
         "calibration": {"score": _score_name(run)} | calibration.as_json(),
     }
-    summary |= _capsules(run, split, folder)
+    progress.begin("looking at capsules")
+    summary |= _capsules(run, split, folder, progress.say)
+    progress.begin("drawing")
     write_json(folder / "evaluation.json", summary)
     write_csv(folder / "per_class.csv", summary["classes"])
     _list_mistakes(run, split, scores, labels, folder / "mistakes.csv")
@@ -194,22 +207,22 @@ def _draw_mistakes(run, split, scores, labels, path):
     plots.mistakes(images, captions, path)
 
 
-def _capsules(run, split, folder):
+def _capsules(run, split, folder, say):
     """Draws the class capsules; returns what is measured of them."""
     if run.scores == "logits":
-        print(f"No capsules.png: {run.recipe.variant} has no class capsules.")
+        say(f"No capsules.png: {run.recipe.variant} has no class capsules.")
         return {}
     statistics = capsule_statistics(run.model, split, run.recipe.augmentation)
     folder.mkdir(parents=True, exist_ok=True)
     draw_capsules(statistics, run.class_names, folder / "capsules.png")
     found = winner_report.report_winners(run, split, folder)
     used = [n for n in found["entries_in_use"].values() if n is not None]
-    print(
+    say(
         f"Entries in use per winning capsule: {np.mean(used):.1f} of "
         f"{statistics.effects.shape[1]} ({min(used):.1f} to {max(used):.1f})."
     )
     if "reconstruction_error" in found:
-        print(
+        say(
             "Mean squared error of a reconstructed pixel: "
             f"{found['reconstruction_error']:.4f}."
         )
@@ -226,7 +239,7 @@ def _disturb(runs, split, folder):
     seed = next(iter(runs.values())).recipe.seed
     measured = {
         name: measure_robustness(
-            run.model, split, run.recipe.augmentation, seed, _progress(name)
+            run.model, split, run.recipe.augmentation, seed, ShareProgress(name)
         )
         for name, run in runs.items()
     }
@@ -235,20 +248,3 @@ def _disturb(runs, split, folder):
     write_csv(folder / "robustness.csv", rows)
     draw_robustness(measured, folder / "robustness.png")
     return rows
-
-
-def _progress(name):
-    """Shows on a terminal how far a run's robustness is, and the time left."""
-    began = time.monotonic()
-
-    def show(share):
-        if not sys.stderr.isatty():
-            return
-        spent = time.monotonic() - began
-        minutes, seconds = divmod(round(spent * (1 - share) / share), 60)
-        print(
-            f"\r  {name}: {share:.0%}, {minutes}:{seconds:02d} left \x1b[K",
-            end="\n" if share == 1 else "", file=sys.stderr, flush=True,
-        )  # fmt: skip
-
-    return show

@@ -8,6 +8,7 @@ import numpy as np
 
 from encapnet_tf.data.images.pillow import fit
 from trainers.h_imagenet.imagenet import ImageNet
+from trainers.progress import ShareProgress
 
 _BATCH = 64
 
@@ -85,7 +86,10 @@ def measure_accuracies(
         labels.clear()
         images.clear()
 
-    for picture in imagenet.pictures("val", set(imagenet.classes)):
+    classes = set(imagenet.classes)
+    total, show = imagenet.count("val", classes), ShareProgress("classifying")
+    for done, picture in enumerate(imagenet.pictures("val", classes)):
+        show(min(done / total, 0.99))
         try:
             images.append(np.asarray(fit(picture.image(), size)))
         except OSError:
@@ -95,4 +99,5 @@ def measure_accuracies(
             classify()
     if images:
         classify()
+    show.clear()
     return {name: float(np.mean(found)) for name, found in hits.items()}

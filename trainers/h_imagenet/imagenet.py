@@ -13,6 +13,7 @@ from encapnet_tf.data.images.pillow import SUFFIXES, decode
 from encapnet_tf.data.sources import tfds_source
 
 PARTS = ("train", "val")
+_TFDS = {"train": "train", "val": "validation"}
 # Where ILSVRC's archives put what this program reads.
 _DATA = ("", "Data/CLS-LOC", "ILSVRC/Data/CLS-LOC")
 _BOXES = ("Annotations/CLS-LOC", "ILSVRC/Annotations/CLS-LOC", "Annotations")
@@ -99,12 +100,23 @@ class ImageNet:
             for path in _images(folder / label):
                 yield Picture(label, path.stem, path.read_bytes)
 
+    def count(self, part: str, classes: set[str]) -> int:
+        """Returns about how many pictures `pictures` yields; one at least."""
+        if self._builder:
+            examples = self._builder.info.splits[_TFDS[part]].num_examples
+            return max(1, examples * len(classes) // len(self.classes))
+        folders = [self._folder / part / label for label in classes]
+        found = sum(len(_images(f)) for f in folders if f.is_dir())
+        if not found and (self._folder / part).is_dir():
+            everything = len(_images(self._folder / part))
+            found = everything * len(classes) // len(self.classes)
+        return max(1, found)
+
     def _stored(self, part, classes):
         import tensorflow_datasets as tfds
 
-        part = {"val": "validation"}.get(part, part)
         encoded = self._builder.as_dataset(
-            split=part, decoders={"image": tfds.decode.SkipDecoding()}
+            split=_TFDS[part], decoders={"image": tfds.decode.SkipDecoding()}
         )
         for example in encoded.as_numpy_iterator():
             label = self.classes[example["label"]]

@@ -4,7 +4,7 @@ import concurrent.futures
 import itertools
 import os
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from trainers.h_imagenet.class_accuracy import (
 )
 from trainers.h_imagenet.imagenet import PARTS, ImageNet, Picture, crop
 from trainers.h_imagenet.settings import HardClasses
+from trainers.progress import ShareProgress
 from trainers.tables import aligned, write_csv
 
 _CHUNK = 512
@@ -77,8 +78,7 @@ def _write_folder(settings, imagenet, classes, out):
                 image.save(temporary, "JPEG", quality=_QUALITY)
 
     return [
-        _count(part, _each(imagenet.pictures(part, classes), part, write))
-        for part in PARTS
+        _count(part, _each(imagenet, part, classes, write)) for part in PARTS
     ]
 
 
@@ -94,7 +94,7 @@ def _write_npz(settings, imagenet, classes, out):
     arrays: dict[str, Any] = {"class_names": np.array(classes)}
     counts = []
     for part in PARTS:
-        found = _each(imagenet.pictures(part, set(classes)), part, read, room)
+        found = _each(imagenet, part, set(classes), read, room)
         counts.append(_count(part, found))
         pairs = [pair for pair in found if pair is not None]
         if pairs:
@@ -112,8 +112,9 @@ def _cut(settings, imagenet, part, picture):
 
 
 def _each(
-    pictures: Iterable[Picture],
+    imagenet: ImageNet,
     part: str,
+    classes: set[str],
     handle: Callable[[str, Picture], Any],
     room: int | None = None,
 ) -> list[Any]:
@@ -126,7 +127,8 @@ def _each(
             return None
 
     found = []
-    pictures = iter(pictures)
+    pictures = imagenet.pictures(part, classes)
+    total, show = imagenet.count(part, classes), ShareProgress(_OUTPUT[part])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         # Not all at once: pictures from tfds bring their content.
         while chunk := list(itertools.islice(pictures, _CHUNK)):
@@ -138,6 +140,8 @@ def _each(
                     "--image_size or --num_classes smaller."
                 )
             found.extend(pool.map(guarded, chunk))
+            show(min(len(found) / total, 0.99))
+    show.clear()
     return found
 
 

@@ -1,4 +1,4 @@
-"""Runs the paper's tables and figures: `python -m trainers.reproduce --help`.
+"""Runs the paper's tables and figures.
 
     python -m trainers.reproduce --experiment=table1 --dataset=mnist --minutes=7
 
@@ -16,12 +16,21 @@ import sys
 from absl import flags
 
 from trainers import cli, stopping
+from trainers.choices import LOGS
 from trainers.files import check_writable
 from trainers.recipe import Recipe
 from trainers.reproduce.experiments import EXPERIMENTS, PAPER_BUDGET
 from trainers.reproduce.folder import Reproduction, data_name
 from trainers.reproduce.protocols import PROTOCOLS, protocol_text
 from trainers.tensorflow_start import start_tensorflow
+
+# Shown by --help; the others by --helpfull.
+FIRST = (
+    "experiment", "rows", "minutes", "epochs", "seeds", "learning_rates",
+    "protocol", "dataset", "data_dir", "narrow", "out",
+)  # fmt: skip
+
+CHOICES = {"experiment": EXPERIMENTS, "log": LOGS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -59,6 +68,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "set", [], "A recipe field of one row, ROW.FIELD=VALUE, repeatable: "
         "--set=a.batch_size=8.", **kwargs,
     )  # fmt: skip
+    cli.define_log(values)
     flags.DEFINE_string(
         "out", None, "Folder of the experiment; default: "
         "runs/reproduce/EXPERIMENT-DATA.", **kwargs,
@@ -69,13 +79,14 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Runs an experiment, and says what came out and was written where."""
     cli.take_no_arguments(arguments)
     reproduction = from_flags(values)
+    log = cli.log_from_flags(values)
     check_writable(reproduction.path)
     stopping.raise_on_sigterm()
     # The processes that train need the GPUs.
     start_tensorflow(gpus=False)
     from trainers.reproduce.running import reproduce
 
-    return reproduce(reproduction)
+    return reproduce(reproduction, log)
 
 
 def from_flags(values: flags.FlagValues) -> Reproduction:

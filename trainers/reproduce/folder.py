@@ -9,11 +9,12 @@ from typing import Any
 
 from encapnet_tf.config import NetworkConfig, variant_config
 from trainers.files import write_json
-from trainers.recipe import Recipe, changes, differences, make_recipe
+from trainers.recipe import Recipe, make_recipe
 from trainers.reproduce.experiments import EXPERIMENTS, Experiment
 from trainers.reproduce.outcomes import RowOutcome
 from trainers.reproduce.rows import Row
 from trainers.runs.folder import RunFolder, read_result
+from trainers.stored_recipe import changes, differences
 from trainers.study.budget import Plan, plan_by_time
 
 _WIDTHS = ("stem", "channels", "num_capsules", "middle_capsules")

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import sys
+from collections.abc import Sequence
 
 from trainers import cli, stopping
 from trainers.files import owned, write_json
@@ -18,16 +19,18 @@ WORKER = "trainers.reproduce.reproducer:Reproducer"
 _MEASURING = (0.05, 0.5, 30.0)
 
 
-def reproduce(reproduction: Reproduction) -> int:
+def reproduce(reproduction: Reproduction, log: Sequence[str] = ()) -> int:
     """Runs an experiment, and says what came out and was written where.
 
     Args:
         reproduction: What to run.
+        log: Where the numbers of its runs go besides, of
+            `trainers.choices.LOGS`.
 
     Returns:
         The exit code.
     """
-    child = Child(worker_command(WORKER))
+    child = Child(worker_command(WORKER), log)
     try:
         return run(reproduction, child)
     except KeyboardInterrupt as stop:

@@ -11,6 +11,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from trainers.files import write_json
@@ -37,10 +38,12 @@ class Child:
 
     Args:
         command: What to start, see `worker_command`.
+        log: Where the numbers of runs go besides their folders.
     """
 
-    def __init__(self, command: tuple[str, ...]):
+    def __init__(self, command: tuple[str, ...], log: Sequence[str] = ()):
         self._command = command
+        self._log = list(log)
         self._process: subprocess.Popen | None = None
         self._trained = 0.0
 
@@ -64,6 +67,7 @@ class Child:
         task = {
             "recipe": dataclasses.asdict(recipe),
             "run_dir": str(folder.path),
+            "log": self._log,
         }
         fresh = self._trained == 0
         result = self.ask(task)
@@ -74,6 +78,8 @@ class Child:
         if result is None:
             result = {"failed": "died", "reason": self.cause()}
             write_json(folder.result, result)
+        if "refusal" in result:
+            raise ValueError(result["refusal"])
         self._trained += result.get("seconds", 0)
         if "failed" in result or self._trained > _KEEP_SECONDS:
             self.close()

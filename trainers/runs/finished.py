@@ -11,12 +11,13 @@ import tensorflow as tf
 
 import encapnet_tf
 from encapnet_tf.layers import Lengths
-from trainers.recipe import Recipe, make_recipe, read_recipe
+from trainers.recipe import Recipe, make_recipe
 from trainers.runs.folder import (
     RunFolder,
     check_finished,
     model_to_start_from,
 )
+from trainers.stored_recipe import read_recipe
 
 
 @dataclass(frozen=True)

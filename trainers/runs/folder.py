@@ -31,11 +31,10 @@ def summary_lines(folder: "RunFolder", summary: dict[str, Any]) -> list[str]:
     sentence = error_sentence(summary)
     minutes = summary["train_seconds"] / 60
     count = f"{summary['epochs']} epoch{'s' if summary['epochs'] > 1 else ''}"
-    paths = (folder.model, folder.curves, folder.metrics, folder.summary)
     return [
         f"{sentence[0].upper()}{sentence[1:]} after {count}, {minutes:.1f} "
         f"minutes, {summary['images_per_second']:,.0f} images/s.",
-        *(f"  {path}" for path in paths),
+        *(f"  {path}" for path in folder.files()),
     ]
 
 
@@ -60,9 +59,14 @@ class RunFolder:
         self.metrics = self.path / "metrics.csv"
         self.summary = self.path / "summary.json"
         self.result = self.path / "result.json"
+        self.logs = self.path / "logs.json"
         self.curves = self.path / "curves.png"
         self.checkpoints = self.path / "checkpoints"
         self.tensorboard = self.path / "tensorboard"
+
+    def files(self) -> tuple[pathlib.Path, ...]:
+        """Returns the files of a finished run that people look at."""
+        return self.model, self.curves, self.metrics, self.summary
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Keeps a second process from training in the same folder."""

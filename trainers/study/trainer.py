@@ -13,6 +13,7 @@ from trainers.runs.agreement import agreement_losses
 from trainers.runs.finished import start_from
 from trainers.runs.folder import RunFolder
 from trainers.training.divergence import Diverged
+from trainers.training.logs.trackers import Trackers
 from trainers.training.loop import Loop
 
 
@@ -29,7 +30,8 @@ class Trainer:
                 return self._check(task["recipe"])
             folder = RunFolder(task["run_dir"])
             with folder.locked():
-                return self._run(make_recipe(task["recipe"]), folder)
+                recipe = make_recipe(task["recipe"])
+                return self._run(recipe, folder, task.get("log", ()))
         finally:
             keras.backend.clear_session()
             gc.collect()
@@ -41,15 +43,23 @@ class Trainer:
             return {"refusal": str(refusal)}
         return {}
 
-    def _run(self, recipe, folder):
+    def _run(self, recipe, folder, log):
         recipe.save(folder.config)
         try:
+            trackers = Trackers(log, recipe, folder)
+        except ValueError as refusal:
+            return {"refusal": str(refusal)}
+        try:
             loop = self.loop(recipe, folder)
+            loop.logs.append(trackers)
             if not loop.run():
                 return {"stopped": True}
             result = self.result(loop)
+            trackers.end(result, [f for f in folder.files() if f.exists()])
         except Exception as trouble:  # whatever it was, the program goes on
             result = failure(trouble)
+        finally:
+            trackers.end()
         write_json(folder.result, result)
         folder.clean_checkpoints()
         return result

@@ -24,8 +24,8 @@ from trainers.training.devices import (
     set_policy,
 )
 from trainers.training.divergence import Diverged, diagnosis, is_finite
-from trainers.training.event_log import EventLog
 from trainers.training.final_weights import FinalWeights
+from trainers.training.logs.tensorboard_log import TensorboardLog
 from trainers.training.norm_statistics import NormStatistics
 from trainers.training.progress import Progress
 from trainers.training.step import TrainStep, learning_rate
@@ -55,6 +55,7 @@ class Loop:
         epochs: How many the run has.
         state: Where the run stands.
         final_weights: Chooses the weights that the run hands over.
+        logs: What gets each row of `metrics.csv`, too: TensorBoard's files.
         stopping: Set it to stop after the step under way.
         stop_signal: The signal that stopped the run; SIGTERM if another
             process got it.
@@ -106,7 +107,9 @@ class Loop:
         self._callbacks = keras.callbacks.CallbackList(
             callbacks, model=self.model
         )
-        self._events = None
+        self.logs = []
+        if self._writes():
+            self.logs.append(TensorboardLog(folder.tensorboard))
 
     def _split_data(self):
         recipe, seed = self.recipe, self.recipe.seed_of_subsets
@@ -300,7 +303,8 @@ class Loop:
         self._progress.finish(state.history)
         state.epoch, state.step, state.seconds = state.epoch + 1, 0, 0.0
         self._save()
-        self._log(row)
+        for log in self.logs:
+            log.write(row)
         self._callbacks.on_epoch_end(state.epoch - 1, logs=dict(row))
         if getattr(self.model, "stop_training", False):
             self.stopping = True
@@ -341,10 +345,3 @@ class Loop:
         return self.recipe.build(
             self.dataset.num_classes, self.dataset.image_shape
         )
-
-    def _log(self, row):
-        if not self._writes():
-            return
-        if self._events is None:
-            self._events = EventLog(self.folder.tensorboard)
-        self._events.write(row)

@@ -3,9 +3,9 @@
 import sys
 import time
 
+from trainers.progress import CLEAR, bar, duration
 from trainers.runs.agreement import agreement_losses, collapse_notes
 
-_BAR = 24
 _REFRESH_SECONDS = 0.2
 
 
@@ -47,17 +47,16 @@ class Progress:
         if now - self._shown_at < _REFRESH_SECONDS and step < self._steps:
             return
         self._shown_at = now
-        filled = _BAR * step // self._steps
-        bar = "━" * filled + "─" * (_BAR - filled)
         rate = self.rate(step)
         steps_left = self._steps - step
         if self._quiet:
             steps_left += (self._epochs - self._epoch - 1) * self._steps
         left = steps_left * self._batch_size / max(rate, 1e-9)
         print(
-            f"\r{self._head()} {bar} {step}/{self._steps}  loss {loss:.4f}  "
-            f"error {error:6.2%}  {rate:,.0f} images/s  "
-            f"{_clock(left)} left \x1b[K",
+            f"\r{self._head()} {bar(step / self._steps)} "
+            f"{step}/{self._steps}  loss {loss:.4f}  error {error:6.2%}  "
+            f"{rate:,.0f} images/s  "
+            f"{duration(left)} left \x1b[K",
             end="",
             flush=True,
         )
@@ -69,7 +68,7 @@ class Progress:
             history: A row per finished epoch, this one's last.
         """
         row = history[-1]
-        start = "\r\x1b[K" if self._live else ""
+        start = CLEAR if self._live else ""
         if self._quiet:
             print(start, end="", flush=True)
             return
@@ -80,7 +79,7 @@ class Progress:
         print(
             f"{start}{self._head()}  loss {row['loss']:.4f}  error "
             f"{row['error']:6.2%}{middle}  validation error "
-            f"{row['val_error']:6.2%}  {_clock(row['seconds'])}",
+            f"{row['val_error']:6.2%}  {duration(row['seconds'])}",
             *collapse_notes(history),
             sep="\n",
             flush=True,
@@ -90,11 +89,3 @@ class Progress:
         return (
             f"epoch {self._epoch + 1:>{len(str(self._epochs))}}/{self._epochs}"
         )
-
-
-def _clock(seconds):
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}:{minutes:02d}:{seconds:02d}"
-    return f"{minutes}:{seconds:02d}"

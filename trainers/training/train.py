@@ -1,6 +1,7 @@
 """A run from its data to its summary, in one process."""
 
 import sys
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -8,6 +9,7 @@ from encapnet_tf.data import Dataset, load
 from trainers import machine, stopping
 from trainers.cost.step_cost import count_parameters
 from trainers.data_report import data_report
+from trainers.files import write_json
 from trainers.recipe import Recipe
 from trainers.runs.finished import start_from
 from trainers.runs.folder import RunFolder, summary_lines
@@ -15,6 +17,7 @@ from trainers.training.curves import draw_curves
 from trainers.training.devices import make_strategy, num_processes
 from trainers.training.divergence import Diverged
 from trainers.training.finishing import finish_run, generalization_note
+from trainers.training.logs.trackers import opened
 from trainers.training.loop import Loop
 
 
@@ -26,6 +29,7 @@ def train(
     logical_cpus: int = 1,
     checkpoint_seconds: float = 300.0,
     is_new: bool = False,
+    log: Sequence[str] = (),
 ) -> int:
     """Trains, tests once, and says what was written where.
 
@@ -36,6 +40,7 @@ def train(
         logical_cpus: Likewise.
         checkpoint_seconds: Longest time between two checkpoints.
         is_new: Whether the folder is one that only this process knows.
+        log: Where its numbers go besides, of `trainers.choices.LOGS`.
 
     Returns:
         The exit code.
@@ -57,10 +62,13 @@ def train(
     try:
         if loop.is_chief:
             with folder.locked():
-                return _train_as_chief(recipe, dataset, folder, loop)
+                return _train_as_chief(recipe, dataset, folder, loop, log)
         return 0 if loop.run() else _stopped(loop)
     except Diverged as trouble:
         print(f"error: {trouble}", file=sys.stderr)
+        if loop.is_chief:
+            failure = {"failed": "diverged", "reason": trouble.finding}
+            write_json(folder.result, failure)
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as trouble:
         print(
             "error: Another worker is gone, so this one stops. Start all "
@@ -72,17 +80,24 @@ def train(
     return 1
 
 
-def _train_as_chief(recipe, dataset, folder, loop):
+def _train_as_chief(recipe, dataset, folder, loop, log):
     recipe.save(folder.config)
+    folder.result.unlink(missing_ok=True)
     folder.point_latest_here()
     _announce(recipe, dataset, folder, loop)
-    finished = loop.run()
-    if loop.state.history:
-        draw_curves(loop.state.history, folder.curves)
-    if not finished:
-        print(f"Stopped; the same command goes on. Run folder: {folder.path}")
-        return _stopped(loop)
-    print("\n".join(summary_lines(folder, finish_run(loop, folder))))
+    with opened(log, recipe, folder) as trackers:
+        loop.logs.append(trackers)
+        finished = loop.run()
+        if loop.state.history:
+            draw_curves(loop.state.history, folder.curves)
+        if not finished:
+            print(
+                f"Stopped; the same command goes on. Run folder: {folder.path}"
+            )
+            return _stopped(loop)
+        summary = finish_run(loop, folder)
+        trackers.end(summary, folder.files())
+    print("\n".join(summary_lines(folder, summary)))
     note = generalization_note(
         loop.state.history[-1], loop.validation.num_examples
     )

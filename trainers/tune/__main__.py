@@ -1,4 +1,7 @@
-"""Searches for the best recipe: `python -m trainers.tune --help`.
+"""Searches for the best recipe.
+
+    python -m trainers.tune
+    python -m trainers.tune --agreement=one --tune_dir=runs/search
 
 With no flags: `encapnet_small` on the built-in `house_numbers`, 12 trials over
 learning rate and weight decay; with --agreement=one, over the units' λ and ε.
@@ -14,7 +17,7 @@ import pathlib
 from absl import flags
 
 from trainers import cli, stopping
-from trainers.choices import TUNERS
+from trainers.choices import LOGS, TUNERS
 from trainers.files import check_writable, new_folder
 from trainers.recipe import has_units
 from trainers.runs.folder import model_to_start_from
@@ -25,6 +28,14 @@ from trainers.tune.trials import Search
 
 # Unless --epochs says otherwise: enough to tell good values from bad ones.
 _TRIAL_EPOCHS = 4
+
+# Shown by --help; the others by --helpfull.
+FIRST = (
+    "search", "tuner", "max_trials", "executions_per_trial", "tune_dir",
+    "variant", "dataset", "epochs", "agreement", "config",
+)  # fmt: skip
+
+CHOICES = {"search": AXES, "log": LOGS}
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -59,6 +70,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "executions_per_trial", 1, "Runs of each trial, with the seeds --seed, "
         "--seed + 1, …; their mean error counts.", lower_bound=1, **kwargs,
     )  # fmt: skip
+    cli.define_log(values)
     flags.DEFINE_bool(
         "overwrite", False, "Start the search in --tune_dir anew.", **kwargs
     )
@@ -70,13 +82,14 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     search = _search_from_flags(values)
     if search.recipe.init_from:
         model_to_start_from(search.recipe.init_from)
+    log = cli.log_from_flags(values)
     check_writable(search.path)
     stopping.raise_on_sigterm()
     # The processes that train need the GPUs.
     start_tensorflow(gpus=False)
     from trainers.tune.search import search_in_child
 
-    return search_in_child(search, overwrite=values.overwrite)
+    return search_in_child(search, overwrite=values.overwrite, log=log)
 
 
 def _search_from_flags(values) -> Search:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 
 import grpc
 
@@ -23,17 +24,21 @@ _VARIABLES = (
 WORKER = "trainers.study.trainer:Trainer"
 
 
-def search_in_child(search: Search, *, overwrite: bool = False) -> int:
+def search_in_child(
+    search: Search, *, overwrite: bool = False, log: Sequence[str] = ()
+) -> int:
     """Searches in the role that keras-tuner's variables give this process.
 
     Args:
         search: What to do.
         overwrite: Whether to remove an earlier search first.
+        log: Where the numbers of its runs go besides, of
+            `trainers.choices.LOGS`.
 
     Returns:
         The exit code.
     """
-    child = Child(worker_command(WORKER))
+    child = Child(worker_command(WORKER), log)
     try:
         if role() == "worker":
             return work(search, child)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainers.files import write_json
-from trainers.recipe import Recipe, changes, differences
+from trainers.recipe import Recipe
 from trainers.runs.folder import RunFolder, read_result
+from trainers.stored_recipe import changes, differences
 from trainers.study.outcome import Outcome
 from trainers.tune import space
 from trainers.tune.axes import Axis

@@ -9,7 +9,6 @@ import tensorflow as tf
 from encapnet_tf import create_model
 from tests.trainers.conftest import LEAST
 from tests.trainers.evaluate.test_evaluate import CNN, contents, save_run
-from trainers.evaluate import close_test
 from trainers.evaluate.close_test import evaluate
 from trainers.evaluate.disturbances import Adversary, rotate, scale, shift
 from trainers.evaluate.robustness import UNITS, measure_robustness
@@ -104,19 +103,6 @@ def test_scale_enlarges_about_the_centre():
     side = np.sqrt(scale(image, 2.0).numpy().sum())
     assert side == pytest.approx(16, abs=0.5)
     assert np.sqrt(scale(image, 0.5).numpy().sum()) == pytest.approx(4, abs=0.5)
-
-
-def test_progress_tells_the_time_left_on_a_terminal(monkeypatch, capsys):
-    times = iter([100.0, 130.0, 160.0])
-    monkeypatch.setattr(close_test.time, "monotonic", lambda: next(times))
-    monkeypatch.setattr(close_test.sys.stderr, "isatty", lambda: True)
-    show = close_test._progress("run")
-    show(0.25)
-    show(1.0)
-    first, last = capsys.readouterr().err.split("\r")[1:]
-    assert first.startswith("  run: 25%, 1:30 left")
-    assert last.startswith("  run: 100%, 0:00 left")
-    assert last.endswith("\n")
 
 
 @pytest.mark.slow

@@ -1,34 +1,22 @@
-"""How every program is started: its flags, the recipe in them, refusals.
-
-A program is a module with `define`, which defines its flags, and `main`, which
-reads them, refuses what is wrong, starts TensorFlow only then, and hands over
-to a function that knows no flags.
-"""
+"""The flags that are the fields of a recipe."""
 
 import ast
-import logging as python_logging
-import os
 import re
-import sys
 import types
 import typing
-import warnings
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from absl import flags, logging
+from absl import flags
 
-from encapnet_tf.version import __version__
-from trainers import stopping
 from trainers.recipe import (
     QUICK,
     QUICK_EPOCHS,
     QUICK_STEPS,
     Recipe,
     make_recipe,
-    read_recipe,
 )
+from trainers.stored_recipe import read_recipe
 
 _DEFINE = {
     str: flags.DEFINE_string,
@@ -36,78 +24,6 @@ _DEFINE = {
     float: flags.DEFINE_float,
     bool: flags.DEFINE_bool,
 }
-
-
-def run(main: Callable[[list[str]], int | None]) -> None:
-    """Runs a program: a refusal is one line on stderr and exit code 2.
-
-    Args:
-        main: Takes the positional arguments and returns the exit code.
-    """
-    values = flags.FLAGS
-    flags.DEFINE_bool("help", False, "Show this text.", short_name="h")
-    flags.DEFINE_bool("version", False, "Show the version.")
-    try:
-        arguments = values(sys.argv)
-    except flags.Error as refusal:
-        sys.exit(refuse(refusal))
-    if values.help or values.version:
-        sys.exit(_say(_help(values) if values.help else __version__))
-    _warn_plainly()
-    try:
-        sys.exit(main(arguments[1:]))
-    except (ValueError, OSError) as refusal:
-        sys.exit(refuse(refusal))
-    except KeyboardInterrupt as stop:
-        print("Stopped.", file=sys.stderr)
-        sys.exit(stopping.exit_code(stop))
-
-
-def _warn_plainly() -> None:
-    """Warnings are for who runs the program: no lines of its source."""
-    logging.use_absl_handler()
-    logging.set_verbosity(logging.WARNING)
-    plain = python_logging.Formatter("warning: %(message)s")
-    logging.get_absl_handler().setFormatter(plain)
-    warnings.formatwarning = lambda message, *_, **__: (
-        f"warning: {' '.join(str(message).split())}\n"
-    )
-
-
-def _help(values: flags.FlagValues) -> str:
-    """Says what the program is, then its flags; not those of libraries."""
-    own = [
-        module
-        for module in values.flags_by_module_dict()
-        if not module.startswith("absl.")
-    ]
-    program = sys.modules["__main__"]
-    return f"{program.__doc__}{''.join(map(values.module_help, own))}"
-
-
-def _say(text: str) -> int:
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        # Whoever reads it, `head` perhaps, has seen enough. Python would
-        # write the rest when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
-
-def refuse(reason: Exception) -> int:
-    """Says why, in one line, and returns the exit code."""
-    print(f"error: {' '.join(str(reason).split())}", file=sys.stderr)
-    return 2
-
-
-def take_no_arguments(arguments: list[str]) -> None:
-    """Refuses positional arguments: most likely a flag without dashes."""
-    if arguments:
-        raise ValueError(
-            "This program takes flags only. "
-            f"Received: {' '.join(arguments)}. Flags start with --."
-        )
 
 
 def epochs(count: int) -> str:

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from export.progress import StageProgress
+from trainers.progress import ShareProgress, StageProgress
 
 STAGES = {"reading": 2.0, "converting": 10.0, "checking": 3.0}
 
@@ -65,4 +65,43 @@ def test_nothing_is_drawn_where_nobody_looks(clock):
     progress = StageProgress(STAGES, stream, clock)
     with progress.shown():
         progress.begin("reading")
+    assert stream.getvalue() == ""
+
+
+def test_a_line_that_is_said_stands_above_the_one_that_is_drawn(clock):
+    terminal = Terminal()
+    progress = StageProgress(STAGES, terminal, clock)
+    with progress.shown():
+        progress.begin("reading")
+        progress.say("read")
+        errors = io.StringIO()
+        progress.say("not read", errors)
+    assert errors.getvalue() == "not read\n"
+    *_, said, cleared, end = terminal.getvalue().split("\r")
+    assert (said, cleared, end) == ("\x1b[Kread\n", "\x1b[K", "\x1b[K")
+
+
+def test_a_share_tells_the_time_left_on_a_terminal(clock):
+    terminal = Terminal()
+    show = ShareProgress("run", terminal, clock)
+    clock.now += 30
+    show(0.25)
+    clock.now += 0.1
+    show(0.3)  # too soon
+    clock.now += 29.9
+    show(1.0)
+    first, last = terminal.getvalue().split("\r")[1:]
+    assert first.startswith("  run: 25%, 1:30 left")
+    assert last.startswith("  run: 100%, 0:00 left")
+    assert last.endswith("\n")
+
+
+def test_items_are_counted_when_they_are_done(clock):
+    terminal = Terminal()
+    for wait in ShareProgress("run", terminal, clock).each([10, 20]):
+        clock.now += wait
+    assert "50%, 0:10 left" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    stream = io.StringIO()
+    assert list(ShareProgress("run", stream).each("ab")) == ["a", "b"]
     assert stream.getvalue() == ""

@@ -1,0 +1,28 @@
+"""The flag of programs that train: where the numbers of runs go."""
+
+import importlib.util
+
+from absl import flags
+
+from encapnet_tf.checks import check_choice
+from trainers.choices import LOGS
+
+
+def define_log(values: flags.FlagValues) -> None:
+    """Defines `--log`."""
+    flags.DEFINE_list(
+        "log", [], "Where the numbers go besides metrics.csv and TensorBoard's "
+        f"files: {', '.join(LOGS)}.", flag_values=values,
+    )  # fmt: skip
+
+
+def log_from_flags(values: flags.FlagValues) -> list[str]:
+    """Returns the logs; refuses what is unknown or not installed."""
+    for name in values.log:
+        check_choice("log", name, LOGS)
+        if importlib.util.find_spec(name) is None:
+            raise ValueError(
+                f"`--log={name}` needs the package {name}. Received: none "
+                f"that is installed. `pip install {LOGS[name]}` brings it."
+            )
+    return values.log
