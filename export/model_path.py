@@ -3,6 +3,8 @@
 import os
 import pathlib
 
+from encapnet_tf.weights import SHIPPED
+from encapnet_tf.weights.archive import shipped_path
 from export.version.folders import versions
 
 
@@ -10,14 +12,17 @@ def kind_of(path: str | os.PathLike) -> str:
     """Returns what kind of model lies at a path; starts nothing slow.
 
     Args:
-        path: Where a person says that a model is.
+        path: Where a person says that a model is, or the name of one that
+            ships.
 
     Returns:
-        "lite", "keras", "saved_model", "versions" or "run".
+        "archive", "lite", "keras", "saved_model", "versions" or "run".
 
     Raises:
         ValueError: It is none of them.
     """
+    if archive_at(path) is not None:
+        return "archive"
     path = pathlib.Path(path)
     if path.is_file() and path.suffix in (".tflite", ".keras"):
         return {".tflite": "lite", ".keras": "keras"}[path.suffix]
@@ -28,7 +33,22 @@ def kind_of(path: str | os.PathLike) -> str:
     if (path / "config.json").is_file():
         return "run"
     raise ValueError(
-        "`model` must be a .tflite or .keras file, a SavedModel, a folder of "
-        f"its versions, or a run's folder. Received: model={path}, which "
+        f"`model` must be {', '.join(SHIPPED)}, a .tflite, .keras or .npz "
+        "file, a SavedModel, a folder of its versions, or a run's folder. "
+        f"Received: model={path}, which "
         + ("is none of them." if path.exists() else "does not exist.")
     )
+
+
+def archive_at(path: str | os.PathLike) -> pathlib.Path | None:
+    """Returns the archive of weights that a path or a name stands for.
+
+    Args:
+        path: As above. What is there goes before a name that ships.
+    """
+    found = pathlib.Path(path)
+    if found.is_file() and found.suffix == ".npz":
+        return found
+    if os.fspath(path) in SHIPPED and not found.exists():
+        return shipped_path(os.fspath(path))
+    return None

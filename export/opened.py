@@ -14,11 +14,11 @@ from ai_edge_litert.interpreter import Interpreter
 
 from export.choices import DEFAULT, RECONSTRUCT
 from export.graph.inference import inference, reconstruction
-from export.model_path import kind_of
+from export.model_path import archive_at, kind_of
 from export.version.folders import versions
 from trainers.quiet import silenced_stderr
 from trainers.recipe import Recipe
-from trainers.runs.finished import Run, load_run
+from trainers.runs.finished import Run, load_archive, load_run
 from trainers.runs.folder import RunFolder
 
 LABELS = "labels.txt"
@@ -151,7 +151,8 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
 
     Args:
         path: A `.tflite` file, a SavedModel, a folder of versions of it (the
-            newest is taken), the folder of a run, or a `.keras` file.
+            newest is taken), the folder of a run, a `.keras` file, an archive
+            of weights, or the name of one that ships.
 
     Returns:
         A model.
@@ -163,6 +164,8 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
     kind = kind_of(path)
     if kind == "lite":
         return OpenedLite(path)
+    if kind == "archive":
+        return OpenedRun(load_archive(archive_at(path)))
     if kind == "saved_model":
         return OpenedSavedModel(path)
     if kind == "versions":

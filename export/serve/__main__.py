@@ -1,4 +1,7 @@
-"""Serves an exported model: `python -m export.serve --model=exported/encapnet`.
+"""Serves a model: `python -m export.serve --model=exported/encapnet`.
+
+Without --model it serves exported/encapnet or, where that is not there, a
+network of handwritten digits that comes with this project.
 
 TensorFlow Serving's REST protocol (`POST /v1/models/NAME:predict`), a page at
 `/`, `/healthz` and `/metrics`. A newer version that appears in the folder is
@@ -9,20 +12,30 @@ import pathlib
 
 from absl import flags
 
+from encapnet_tf.weights import SHIPPED
+from export.model_path import archive_at
 from export.serve.limits import Limits
 from export.serve.port import take
-from export.version.folders import check_has_versions
+from export.version.folders import check_has_versions, versions
 from trainers import cli
 from trainers.tensorflow_start import start_tensorflow
 
 _DEFAULT = Limits()
+# What is served by default: what `python -m export` writes by default, else
+# the shipped network whose images can be drawn on the page.
+_EXPORTED, _DRAWN = "exported/encapnet", "mnist"
 
 
 def define(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this program."""
     kwargs = {"flag_values": values}
     flags.DEFINE_string(
-        "model", None, "The folder that `python -m export` wrote.", **kwargs
+        "model",
+        None,
+        "The folder that `python -m export` wrote, a file of `python -m "
+        f"export.weights`, or {' or '.join(SHIPPED)}, which come with this "
+        f"project. Default: {_EXPORTED} if it is there, else {_DRAWN}.",
+        **kwargs,
     )
     flags.DEFINE_string(
         "name",
@@ -93,24 +106,26 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
 def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Serves until SIGTERM or Ctrl-C."""
     cli.take_no_arguments(arguments)
-    if not values.model:
-        raise ValueError(
-            "`--model` must name a folder that `python -m export` wrote. "
-            "Received: nothing. Try --model=exported/encapnet."
-        )
-    folder = pathlib.Path(values.model)
-    name = values.name or folder.resolve().name
+    path = values.model
+    if path is None:
+        path = _EXPORTED if versions(_EXPORTED) else _DRAWN
+    folder, archive = pathlib.Path(path), archive_at(path)
+    name = values.name or (archive.stem if archive else folder.resolve().name)
     if set(name) & set("/:"):
         raise ValueError(
             "`--name` must fit between the slashes of /v1/models/NAME:predict. "
             f"Received: --name={name}. Leave / and : out."
         )
-    check_has_versions(folder)
+    if archive is None:
+        check_has_versions(folder)
     limits = Limits(**{name: values[name].value for name in vars(_DEFAULT)})
     listener = take(values.host, values.port)
     start_tensorflow()
     from export.serve.server import serve
+    from export.version.from_archive import exported_archive
 
+    if archive is not None:
+        folder = exported_archive(archive)
     serve(folder, name, listener, limits)
     return 0
 

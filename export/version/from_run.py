@@ -3,12 +3,9 @@
 import pathlib
 from typing import NamedTuple
 
-import tensorflow as tf
-
 from encapnet_tf.checks import check_choice
 from export.choices import FORMATS, QUANTIZATIONS, TOLERANCE
 from export.progress import StageProgress
-from export.version.folders import write_version
 from export.version.model_card import WrittenFormat
 from export.version.samples import read_samples
 from export.version.writer import READING, VersionWriter, Wanted, stages
@@ -83,12 +80,7 @@ def export_run(
             "saved_model" in formats, lite, tolerance, licence, with_decoder
         )
         writer = VersionWriter(run, samples, wanted, progress)
-        try:
-            folder = write_version(out, writer.write, writer.write_card)
-        except (OSError, tf.errors.OpError) as problem:
-            # The second is what TensorFlow raises on a full or read-only disk.
-            reason = getattr(problem, "message", problem)
-            raise OSError(f"Cannot write to {out}: {reason}") from problem
+        folder = writer.write_next(out)
     refused += writer.refused
     return Export(folder, writer.written, refused, samples.absence)
 
