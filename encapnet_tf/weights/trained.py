@@ -58,8 +58,11 @@ class FromArchive:
         wanted = variant_config(variant, **(own | without | given))
         for field in fields(wanted):
             if field.name not in _FREE:
-                values = (getattr(c, field.name) for c in (stored, wanted))
-                _check_same(self._name, field.name, *values)
+                theirs, ours = (
+                    _in_tuples(getattr(config, field.name))
+                    for config in (stored, wanted)
+                )
+                _check_same(self._name, field.name, theirs, ours)
         return own | without | given
 
     def give(self, model: keras.Model) -> None:
