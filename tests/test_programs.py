@@ -13,6 +13,7 @@ PROGRAMS = (
     "trainers.fit", "trainers.tune", "trainers.reproduce", "trainers.evaluate",
     "trainers.summary", "trainers.benchmark", "trainers.h_imagenet",
     "trainers.launch", "export", "export.predict", "export.serve",
+    "export.weights",
 )  # fmt: skip
 SLOW_TO_START = (
     "tensorflow", "keras", "matplotlib", "scipy", "keras_tuner", "uvicorn",
@@ -43,8 +44,11 @@ REFUSED = {
     "export runs/latest": "takes flags only. Received: runs/latest",
     "export.predict": "Name image files or folders of them.",
     "export.predict --model=none x.png": "model=none, which does",
-    "export.serve": "`--model` must name a folder",
+    "export.serve --name=a/b": "`--name` must fit between the slashes",
     "export.serve --model=none": "--model=none, which is no folder",
+    "export.serve --model=mnist --name=a:b": "Received: --name=a:b",
+    "export.weights --run_dir=nowhere": "Received: run_dir=nowhere",
+    "export.weights --out=a.keras": "must be one of '.npz'",
     "export.serve --model=export": "--model=export, which has none",
 }
 COMMANDS = [
