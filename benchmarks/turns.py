@@ -8,8 +8,21 @@ and the first of them does not count.
 import concurrent.futures
 import multiprocessing
 import time
+from typing import NamedTuple
 
 TURN_SECONDS = 1.0
+
+
+class Call(NamedTuple):
+    """What a call took, in seconds.
+
+    Attributes:
+        wall: By the clock.
+        processor: Of all threads of the process together.
+    """
+
+    wall: float
+    processor: float
 
 
 class Worker:
@@ -22,14 +35,12 @@ class Worker:
 
     def __init__(self, make_runs, *arguments):
         self._pool = concurrent.futures.ProcessPoolExecutor(
-            1,
-            multiprocessing.get_context("spawn"),
-            initializer=_prepare,
-            initargs=(make_runs, arguments),
+            1, multiprocessing.get_context("spawn")
         )
+        self._pool.submit(_prepare, make_runs, arguments).result()
 
     def __call__(self, job):
-        """Returns the seconds of the calls of a turn."""
+        """Returns what the calls of a turn took."""
         return self._pool.submit(_turn_of, job).result()
 
     def close(self):
@@ -50,20 +61,21 @@ def _turn_of(job):
 
 
 def turn(run, seconds=TURN_SECONDS):
-    """Returns the seconds of calls, as many as it takes to fill a turn.
+    """Returns what calls took, as many as it takes to fill a turn.
 
     The first is left out, unless it filled the turn alone.
     """
-    times = []
-    while sum(times) < seconds:
-        start = time.perf_counter()
+    calls = []
+    while sum(call.wall for call in calls) < seconds:
+        start, work = time.perf_counter(), time.process_time()
         run()
-        times.append(time.perf_counter() - start)
-    return times[1:] or times
+        wall = time.perf_counter() - start
+        calls.append(Call(wall, time.process_time() - work))
+    return calls[1:] or calls
 
 
 def in_turn(workers, job, repeats):
-    """Returns the seconds of each worker by name, after one turn for each."""
+    """Returns the calls of each worker by name, after one turn for each."""
     for worker in workers.values():
         worker(job)
     times = {name: [] for name in workers}

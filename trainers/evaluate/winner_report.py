@@ -11,7 +11,7 @@ from trainers.evaluate.winners import (
     Winners,
     decoder_of,
     draw,
-    entries_in_use,
+    entries_by_class,
     moved,
     nearest,
     read_winners,
@@ -55,14 +55,12 @@ class _Report:
         )
 
     def summary(self):
-        winners, entries = self.winners, {}
-        for label, name in enumerate(self._run.class_names):
-            own = winners.capsules[winners.classes == label]
-            entries[name] = entries_in_use(own) if len(own) else None
-        error = {}
+        winners, names = self.winners, self._run.class_names
+        entries = entries_by_class(winners, len(names))
+        report = {"entries_in_use": dict(zip(names, entries, strict=True))}
         if winners.errors is not None:
-            error["reconstruction_error"] = float(winners.errors.mean())
-        return {"entries_in_use": entries} | error
+            report["reconstruction_error"] = float(winners.errors.mean())
+        return report
 
     def draw_neighbours(self, path):
         rows = []

@@ -78,6 +78,18 @@ def entries_in_use(capsules: np.ndarray) -> float:
     return float(squares.sum() ** 2 / np.square(squares).sum())
 
 
+def entries_by_class(winners: Winners, count: int) -> list[float | None]:
+    """Returns the entries in use of each of `count` classes; None: never won.
+
+    Example:
+        >>> winners = Winners(np.array([1, 1]), np.eye(2), None)
+        >>> entries_by_class(winners, 2)
+        [None, 2.0]
+    """
+    owned = [winners.capsules[winners.classes == n] for n in range(count)]
+    return [entries_in_use(own) if len(own) else None for own in owned]
+
+
 def nearest(winners: Winners, place: int, count: int) -> np.ndarray:
     """Returns the images whose capsules are closest to that of one image.
 

@@ -1,5 +1,6 @@
 """What a reproduction shows: its files after every run, and its words."""
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,7 +79,8 @@ def _csv_row(
         found[f"error_seed{seed}"] = outcome.errors.get(seed)
     for name in ("train_error", "test_images", "parameters",
                  "inference_parameters", "images_seen", "train_images",
-                 "peak_memory_bytes", "train_seconds"):  # fmt: skip
+                 "peak_memory_bytes", "train_seconds",
+                 "entries_in_use"):  # fmt: skip
         found[name] = outcome.mean(name)
     return found | {
         "seconds_per_step": outcome.seconds_per_step,
@@ -105,12 +107,13 @@ def _cells(reproduction: Reproduction, outcomes: Sequence[RowOutcome]):
         "ms per step", "peak memory, MiB",
     )  # fmt: skip
     lines = [heads, *(_row_cells(outcome, data) for outcome in outcomes)]
-    if title := reproduction.experiment.validation:
-        errors = (_number(o.mean("validation_error"), "{:.2f}", 100)
-                  for o in outcomes)  # fmt: skip
+    if all(line[3] == "–" for line in lines[1:]):  # the paper has no numbers
+        lines = [(*line[:3], *line[4:]) for line in lines]
+    if column := reproduction.experiment.column:
+        cells = (column.heading, *(_extra(o, column) for o in outcomes))
         lines = [
             (*line[:3], cell, *line[3:])
-            for line, cell in zip(lines, (f"{title}, %", *errors), strict=True)
+            for line, cell in zip(lines, cells, strict=True)
         ]
     return lines, "<<" + ">" * (len(lines[0]) - 2)
 
@@ -141,6 +144,15 @@ def error_text(outcome: RowOutcome) -> str:
         return outcome.status
     spread = f" ± {100 * outcome.spread:.2f}" if outcome.spread else ""
     return f"{100 * outcome.error:.2f}{spread}"
+
+
+def _extra(outcome, column):
+    """Writes what else the runs gave, with its spread over the seeds."""
+    found = [column.factor * v for v in outcome.all_of(column.name)]
+    if not found:
+        return "–"
+    spread = f" ± {statistics.stdev(found):.2f}" if len(found) > 1 else ""
+    return f"{statistics.fmean(found):.2f}{spread}"
 
 
 def _number(value, form="{:,.0f}", factor=1):

@@ -4,11 +4,13 @@ Each run has a process of its own, so that its memory can be told.
 """
 
 import dataclasses
+import statistics
 from typing import Any
 
 import keras
 
 from trainers import machine
+from trainers.evaluate.winners import entries_by_class, read_winners
 from trainers.recipe import Recipe, make_recipe
 from trainers.reproduce.figures.routing_dynamics import RoutingDynamics
 from trainers.runs.folder import RunFolder
@@ -77,7 +79,17 @@ class Reproducer(Trainer):
             "final_loss": loop.state.history[-1]["loss"],
             "train_error": loop.state.history[-1]["error"],
         }
-        return finish_run(loop, loop.folder) | measured
+        return finish_run(loop, loop.folder) | measured | _entries(loop)
+
+
+def _entries(loop):
+    """Over how many entries class capsules are spread, mean over classes."""
+    if loop.recipe.network().scores != "lengths":
+        return {}
+    model, classes = loop.single_model(), len(loop.dataset.class_names)
+    winners = read_winners(model, loop.validation, loop.recipe.augmentation)
+    found = [n for n in entries_by_class(winners, classes) if n is not None]
+    return {"entries_in_use": statistics.fmean(found)}
 
 
 class _StoppingClock(StepClock):

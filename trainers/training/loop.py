@@ -117,12 +117,12 @@ class Loop:
             self.train, self.validation = split_validation(
                 train, recipe.validation_fraction, seed
             )
-        self.steps = self.train.num_examples // recipe.batch_size
+        self.steps = (images := self.train.num_examples) // recipe.batch_size
         if self.steps == 0:
             raise ValueError(
                 "`batch_size` must not exceed the training images. Received: "
-                f"batch_size={recipe.batch_size}, {self.train.num_examples} "
-                "training images after the validation split."
+                f"batch_size={recipe.batch_size}, {images} images after the "
+                f"validation split. Try --batch_size={max(1, images // 4)}."
             )
         self.steps = min(self.steps, recipe.steps_per_epoch or self.steps)
 

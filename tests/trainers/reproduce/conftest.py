@@ -10,9 +10,13 @@ from trainers.reproduce.figures import plots as plots_reproduce
 
 
 class FakeChild:
-    """Answers at once; `errors` are by variant or by row and seed."""
+    """Answers at once; `errors` are by variant or by row and seed.
 
-    def __init__(self, errors=None, dies=(), stops_after=None):
+    So are the numbers of `more`, by their name.
+    """
+
+    def __init__(self, errors=None, dies=(), stops_after=None, more=None):
+        self.more = more or {}
         self.errors = errors or {}
         self.dies = dies
         self.stops_after = stops_after
@@ -54,6 +58,9 @@ class FakeChild:
                 "machine": "2 × Abacus",
                 "load_per_core": 0.5,
             }
+            for name, numbers in self.more.items():
+                if (row, recipe.seed) in numbers:
+                    result[name] = numbers[row, recipe.seed]
         write_json(folder.result, result)
 
     def close(self):

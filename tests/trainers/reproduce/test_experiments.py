@@ -7,7 +7,12 @@ from encapnet_tf.models import variant_config
 from trainers.cost.step_trace import outline_model
 from trainers.recipe import Recipe, make_recipe
 from trainers.reproduce.experiments import DATA_NAMES, EXPERIMENTS
-from trainers.reproduce.opponents import AFFINE, EQUAL_TIME, FEW_LABELS
+from trainers.reproduce.opponents import (
+    AFFINE,
+    DECODER,
+    EQUAL_TIME,
+    FEW_LABELS,
+)
 
 ROWS = [
     pytest.param(experiment, row, id=f"{name}-{row.name}")
@@ -67,6 +72,8 @@ def test_a_row_s_network_is_its_variant_but_for_what_the_row_names(
     found = settings(make_recipe(experiment.fields | row.fields).network())
     wanted = settings(variant_config(row.fields["variant"]))
     named = dict(row.fields.get("override", {}))
+    if "decoder" in row.fields:
+        named["decoder"] = row.fields["decoder"]
     if options := named.pop("agreement_options", {}):
         wanted["agreement_options"] |= options
     for name, value in named.items():
@@ -77,7 +84,7 @@ def test_a_row_s_network_is_its_variant_but_for_what_the_row_names(
 @pytest.mark.parametrize(("experiment", "row"), ROWS)
 def test_a_row_has_the_paper_s_numbers_or_says_why_not(experiment, row):
     assert set(row.paper) <= set(DATA_NAMES)
-    ours = row in (*EQUAL_TIME, *FEW_LABELS, *AFFINE)
+    ours = row in (*EQUAL_TIME, *FEW_LABELS, *AFFINE, *DECODER)
     assert bool(row.paper or row.note) is not ours
 
 

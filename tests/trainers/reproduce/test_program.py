@@ -40,6 +40,7 @@ TINY = {
         "--rows=cnn_500", "--narrow=8", "--set=cnn_500.limit_train=240",
     ],
     "affine": ["--rows=resnet", "--narrow=8"],
+    "decoder": [MODULES, "--override=capsule_dims=None"],
     "authors_log": ["--rows=ot", MODULES, "--override=agreement=one"],
     "agreement_forms": [
         "--rows=paired", MODULES, "--override=capsule_dims=None",

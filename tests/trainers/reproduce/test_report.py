@@ -144,5 +144,16 @@ def test_the_validation_error_stands_beside_the_test_error(make):
     )
     running.run(reproduction, FakeChild({"cnn": 0.2}))
     report = reproduction.report.read_text()
-    assert "| error, % | digits only moved, % | paper" in report
+    # The paper has no such numbers, so its column is left out.
+    assert "| error, % | digits only moved, % | training error" in report
     assert "| 20.00 | 12.50 | " in report
+
+
+def test_entries_in_use_stand_beside_the_error_with_their_spread(make):
+    reproduction = make("--experiment=decoder", "--epochs=4", "--seeds=2")
+    extra = {("conv", 0): 3.0, ("conv", 1): 5.0, ("none", 0): 1.25}
+    running.run(reproduction, FakeChild(more={"entries_in_use": extra}))
+    report = reproduction.report.read_text()
+    assert "| error, % | entries in use | training error" in report
+    assert "| 50.00 | 1.25 | " in report
+    assert "| 50.00 | 4.00 ± 1.41 | " in report

@@ -301,7 +301,8 @@ def test_the_learning_rate_drops_at_the_paper_s_fractions(recipe, stripes):
 
 
 def test_a_batch_larger_than_the_data_is_refused(recipe, stripes):
-    with pytest.raises(ValueError, match="`batch_size` must not.*Received"):
+    message = "`batch_size` must not exceed.* Received: .* Try --batch_size="
+    with pytest.raises(ValueError, match=message):
         Loop(recipe(batch_size=1000), stripes, None, quiet=True)
 
 
