@@ -5,36 +5,46 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
+import matplotlib
+import matplotlib.pyplot as plt
 import pytest
+
+from tests import forked
 
 ROOT = pathlib.Path(__file__).parent.parent
 NOTEBOOK = ROOT / "docs" / "tour.ipynb"
 CELLS = json.loads(NOTEBOOK.read_text())["cells"]
 
 
-def code():
-    """What the cells of code say, as one program."""
-    return "\n\n".join(
-        "".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"
-    )
+class Started(forked.Program):
+    """In place of `subprocess.Popen`, for what the tour starts."""
+
+    def __init__(self, words, **_):
+        _, _, module, *arguments = words
+        super().__init__(module, *arguments, cwd=os.getcwd())
 
 
 @pytest.mark.slow
-def test_its_cells_run(tmp_path):
-    """In a process of its own, as a notebook's; a few steps of each part."""
-    (tmp_path / "tour.py").write_text(code())
-    environment = {
-        "TOUR_QUICK": "1", "MPLBACKEND": "agg", "TMPDIR": str(tmp_path),
-    }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "tour.py")], cwd=ROOT / "docs",
-        env=os.environ | environment, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "same answers: True" in done.stdout
-    assert "Written to exported/tour/1" in done.stdout
-    *_, head, first, _, _, _, _ = done.stdout.splitlines()
+def test_its_cells_run(tmp_path, monkeypatch, capsys):
+    """A few steps of each part."""
+    monkeypatch.chdir(ROOT / "docs")
+    monkeypatch.setenv("TOUR_QUICK", "1")
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda: str(tmp_path))
+    monkeypatch.setattr(subprocess, "Popen", Started)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    matplotlib.use("agg")
+    names = {"__name__": "tour"}
+    for cell in CELLS:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+    plt.close("all")
+    said = capsys.readouterr().out
+    assert "same answers: True" in said
+    assert "Written to exported/tour/1" in said
+    *_, head, first, _, _, _, _ = said.splitlines()
     assert head.split()[:3] == ["image", "class", "score"]
     assert first.split()[0].endswith(".png")
 

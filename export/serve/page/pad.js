@@ -70,8 +70,8 @@ function painted(lines, width, paper, ink) {
   prepare(context, width);
   context.beginPath();
   for (const [first, ...others] of lines) {
-    context.moveTo(...first);
-    for (const place of [first, ...others]) context.lineTo(...place);
+    start(context, first);
+    for (const place of others) context.lineTo(...place);
   }
   context.stroke();
   return canvas;
@@ -90,6 +90,12 @@ function centreOfMass(canvas) {
   return [x / mass, y / mass];
 }
 
+// A dot, which a line from a place to itself is not.
+function start(context, [x, y]) {
+  context.moveTo(x, y);
+  context.lineTo(x + 0.01, y);
+}
+
 function prepare(context, width) {
   context.lineWidth = width;
   context.lineCap = context.lineJoin = "round";
@@ -105,8 +111,7 @@ pad.addEventListener("pointerdown", (event) => {
   pad.setPointerCapture(event.pointerId);
   strokes.push([place(event)]);
   pen.beginPath();
-  pen.moveTo(...place(event));
-  pen.lineTo(...place(event));
+  start(pen, place(event));
   pen.stroke();
 });
 
