@@ -1,4 +1,4 @@
-"""Times the ways to ask a network: Keras, SavedModel and LiteRT.
+"""Times the ways to ask a network: Keras, SavedModel, LiteRT and ONNX.
 
 Measured: the time from uint8 images in memory to class scores in memory, of
 untrained networks (time does not depend on the weights). The ways take turns,
@@ -6,7 +6,8 @@ so that a slow moment of the machine hits all of them; medians are compared.
 
 - predict: `model.predict`, Keras' own loop
 - traced: the Keras model in a `tf.function`, what a careful user writes
-- SavedModel, LiteRT: as `python -m export` writes them
+- SavedModel, LiteRT, ONNX: as `python -m export` writes them; ONNX where its
+  packages are installed
 
 Run: python -m benchmarks.inference [--seconds 20] [--variants NAME …]
 """
@@ -18,8 +19,10 @@ import tempfile
 
 import numpy as np
 
+from export.choices import DEFAULT, ONNX_FILES
 from export.graph.inference import inference
 from export.graph.servable import Servable
+from export.onnx_packages import TO_WRITE, missing
 from export.opened import (
     OpenedLite,
     OpenedRun,
@@ -59,7 +62,23 @@ def contestants(variant, folder):
         "SavedModel": OpenedSavedModel(folder / "saved"),
         "LiteRT, 1 thread": OpenedLite(lite, num_threads=1),
         "LiteRT, 2 threads": OpenedLite(lite, num_threads=2),
+        **{
+            f"ONNX, {count} thread{'s' * (count > 1)}": ask
+            for count, ask in with_onnx(servable, folder, 1, 2).items()
+        },
     }
+
+
+def with_onnx(servable, folder, *threads):
+    """Returns ways to ask an ONNX file by their threads, none without ONNX."""
+    if missing(TO_WRITE):
+        return {}
+    from export.opened_onnx import OpenedOnnx
+    from export.version import onnx_files
+
+    onnx_files.convert(servable, folder)
+    path = folder / ONNX_FILES[DEFAULT]
+    return {count: OpenedOnnx(path, count) for count in threads}
 
 
 def table(asked, seconds):

@@ -1,7 +1,8 @@
 """Times `encapnet_small` beside its predecessor and its opponents.
 
-Measured: a training step at batch 64, and the exported SavedModel and LiteRT
-file (two threads) at batch 1 and 64, of untrained networks. All of one column
+Measured: a training step at batch 64, and the exported SavedModel, LiteRT and
+ONNX files (two threads; ONNX where its packages are installed) at batch 1 and
+64, of untrained networks. All of one column
 take turns; medians, and how many times as long as `encapnet_small` each takes.
 
 - former: `encapnet_small` as it was (three modules with type II layers, an
@@ -19,7 +20,7 @@ import tempfile
 
 import numpy as np
 
-from benchmarks.inference import NAMES, SHAPE
+from benchmarks.inference import NAMES, SHAPE, with_onnx
 from export.graph.inference import inference
 from export.graph.servable import Servable
 from export.opened import OpenedLite, OpenedSavedModel
@@ -64,10 +65,12 @@ def exported(recipe, folder):
     servable.save(str(folder / "saved"))
     servable.save_lite(str(folder / "lite"))
     convert(folder / "lite", ["none"], None, folder)
-    return {
+    asked = {
         "SavedModel": OpenedSavedModel(folder / "saved"),
         "LiteRT": OpenedLite(folder / file_name("none"), num_threads=2),
+        "ONNX": with_onnx(servable, folder, 2).get(2),
     }
+    return {name: ask for name, ask in asked.items() if ask}
 
 
 def columns(folder):
@@ -81,7 +84,7 @@ def columns(folder):
     for name, recipe in found.items():
         (folder / name).mkdir()
         asked[name] = exported(recipe, folder / name)
-    for kind in ("SavedModel", "LiteRT"):
+    for kind in asked["encapnet"]:
         for size in (1, BATCH):
             images = np.random.default_rng(0).integers(
                 0, 256, (size, *SHAPE), np.uint8

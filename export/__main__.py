@@ -1,8 +1,8 @@
 """Exports a trained network: `python -m export --help`.
 
-Writes the next version folder, as TF Serving reads it, without what only
-trains: SavedModel, LiteRT files, labels and a model card, each format checked
-against the Keras model.
+Writes the next version folder, as TF Serving reads it and model hubs take it,
+without what only trains: SavedModel, LiteRT files, ONNX, labels and a model
+card, each format checked against the Keras model.
 """
 
 import sys
@@ -10,7 +10,13 @@ import sys
 from absl import flags
 
 from encapnet_tf.checks import check_choice
-from export.choices import FORMATS, QUANTIZATIONS, TOLERANCE
+from export.choices import (
+    DEFAULT_FORMATS,
+    FORMATS,
+    QUANTIZATIONS,
+    TOLERANCE,
+)
+from export.onnx_packages import TO_WRITE, check_installed
 from trainers import cli
 from trainers.runs.folder import check_finished
 from trainers.tensorflow_start import start_tensorflow
@@ -24,7 +30,9 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
         "out", "exported/encapnet", "Where the version folders go: OUT/1, …",
         **kwargs,
     )  # fmt: skip
-    flags.DEFINE_list("formats", list(FORMATS), "What to write.", **kwargs)
+    flags.DEFINE_list(
+        "formats", list(DEFAULT_FORMATS), f"Of {', '.join(FORMATS)}.", **kwargs
+    )
     flags.DEFINE_list(
         "quantize", ["none"], f"LiteRT files: {', '.join(QUANTIZATIONS)}.",
         **kwargs,
@@ -46,7 +54,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     )
     flags.DEFINE_bool(
         "with_decoder", False, "Add the signature `reconstruct`: class "
-        "capsules in, images out.", **kwargs,
+        "capsules in, images out; in ONNX a second file.", **kwargs,
     )  # fmt: skip
     flags.DEFINE_string(
         "license", None, "The model's licence, such as MIT, for its card.",
@@ -60,6 +68,8 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     for name, choices in (("formats", FORMATS), ("quantize", QUANTIZATIONS)):
         for value in values[name].value:
             check_choice(name, value, choices)
+    if "onnx" in values.formats:
+        check_installed(TO_WRITE)
     check_finished("run_dir", values.run_dir)
     start_tensorflow()
     from export.version.from_run import export_run

@@ -5,7 +5,10 @@ import pathlib
 
 from encapnet_tf.weights import SHIPPED
 from encapnet_tf.weights.archive import shipped_path
+from export.choices import LABELS
 from export.version.folders import versions
+
+_FILES = {".tflite": "lite", ".onnx": "onnx", ".keras": "keras"}
 
 
 def kind_of(path: str | os.PathLike) -> str:
@@ -16,7 +19,7 @@ def kind_of(path: str | os.PathLike) -> str:
             ships.
 
     Returns:
-        "archive", "lite", "keras", "saved_model", "versions" or "run".
+        "archive", "lite", "onnx", "keras", "saved_model", "versions" or "run".
 
     Raises:
         ValueError: It is none of them.
@@ -24,19 +27,23 @@ def kind_of(path: str | os.PathLike) -> str:
     if archive_at(path) is not None:
         return "archive"
     path = pathlib.Path(path)
-    if path.is_file() and path.suffix in (".tflite", ".keras"):
-        return {".tflite": "lite", ".keras": "keras"}[path.suffix]
+    if path.is_file() and path.suffix in _FILES:
+        return _FILES[path.suffix]
     if (path / "saved_model.pb").is_file():
         return "saved_model"
     if versions(path):
         return "versions"
-    if (path / "config.json").is_file():
+    # So has a version, for model hubs; a run has no labels.
+    is_version = (path / LABELS).is_file()
+    if (path / "config.json").is_file() and not is_version:
         return "run"
+    reason = "is none of them." if path.exists() else "does not exist."
+    if is_version:
+        reason = "has no SavedModel. Name one of its files."
     raise ValueError(
-        f"`model` must be {', '.join(SHIPPED)}, a .tflite, .keras or .npz "
-        "file, a SavedModel, a folder of its versions, or a run's folder. "
-        f"Received: model={path}, which "
-        + ("is none of them." if path.exists() else "does not exist.")
+        f"`model` must be {', '.join(SHIPPED)}, a .tflite, .onnx, .keras or "
+        ".npz file, a SavedModel, a folder of its versions, or a run's "
+        f"folder. Received: model={path}, which {reason}"
     )
 
 

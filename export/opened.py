@@ -1,11 +1,10 @@
 """One way to ask a model, whatever its format.
 
-A Keras model, a SavedModel and a LiteRT file answer alike.
+A Keras model, a SavedModel, a LiteRT and an ONNX file answer alike.
 """
 
 import os
 import pathlib
-from typing import NamedTuple, Protocol
 
 import keras
 import numpy as np
@@ -15,43 +14,19 @@ from ai_edge_litert.interpreter import Interpreter
 from export.choices import DEFAULT, RECONSTRUCT
 from export.graph.inference import inference, reconstruction
 from export.model_path import archive_at, kind_of
+from export.onnx_packages import TO_RUN, check_installed
+from export.prediction import (
+    OpenedModel,
+    Prediction,
+    prediction,
+    read_labels,
+    unreadable,
+)
 from export.version.folders import versions
 from trainers.quiet import silenced_stderr
 from trainers.recipe import Recipe
 from trainers.runs.finished import Run, load_archive, load_run
 from trainers.runs.folder import RunFolder
-
-LABELS = "labels.txt"
-
-
-class Prediction(NamedTuple):
-    """What a model says of a batch of images.
-
-    Attributes:
-        scores: Lengths of the class capsules, or probabilities `(B, M)`.
-        capsules: The class capsules `(B, M, D)`, None where there are none.
-    """
-
-    scores: np.ndarray
-    capsules: np.ndarray | None
-
-
-class OpenedModel(Protocol):
-    """A model that can be asked.
-
-    Attributes:
-        image_shape: `(H, W, C)` of the images it takes.
-        class_names: One per score.
-    """
-
-    image_shape: tuple[int, int, int]
-    class_names: tuple[str, ...]
-
-    def __call__(self, images: np.ndarray) -> Prediction:
-        """Answers uint8 images `(B, H, W, C)`, any B."""
-
-    def reconstruct(self, capsules: np.ndarray) -> np.ndarray:
-        """Draws the longest of the capsules `(B, M, D)`, with a decoder."""
 
 
 class OpenedRun:
@@ -76,7 +51,7 @@ class OpenedRun:
 
     def __call__(self, images: np.ndarray) -> Prediction:
         """Answers uint8 images."""
-        return _prediction(self.traced(tf.constant(images)))
+        return prediction(self.traced(tf.constant(images)))
 
     def reconstruct(self, capsules: np.ndarray) -> np.ndarray:
         """Draws the longest capsules."""
@@ -97,15 +72,15 @@ class OpenedSavedModel:
             self._loaded = tf.saved_model.load(str(path))
             self.signature = self._loaded.signatures[DEFAULT]
         except Exception as problem:
-            raise _unreadable(path, problem) from problem
+            raise unreadable(path, problem) from problem
         spec = self.signature.structured_input_signature[1]["images"]
         scores = self.signature.structured_outputs["scores"]
         self.image_shape = tuple(spec.shape[1:])
-        self.class_names = _read_labels(path, scores.shape[-1])
+        self.class_names = read_labels(path, scores.shape[-1])
 
     def __call__(self, images: np.ndarray) -> Prediction:
         """Answers uint8 images."""
-        return _prediction(self.signature(images=tf.constant(images)))
+        return prediction(self.signature(images=tf.constant(images)))
 
     def reconstruct(self, capsules: np.ndarray) -> np.ndarray:
         """Draws the longest capsules."""
@@ -118,7 +93,7 @@ class OpenedLite:
 
     Args:
         path: The file.
-        num_threads: Threads to use; default: one per core.
+        num_threads: Threads to use; default: one per core it may run on.
     """
 
     def __init__(self, path: str | os.PathLike, num_threads: int | None = None):
@@ -126,19 +101,19 @@ class OpenedLite:
         try:
             # Kept: the runner does not keep it.
             self._interpreter = _interpreter(
-                path.read_bytes(), num_threads or os.cpu_count()
+                path.read_bytes(), num_threads or len(os.sched_getaffinity(0))
             )
             self.runner = self._interpreter.get_signature_runner(DEFAULT)
         except (ValueError, RuntimeError) as problem:
-            raise _unreadable(path, problem) from problem
+            raise unreadable(path, problem) from problem
         images = self.runner.get_input_details()["images"]
         scores = self.runner.get_output_details()["scores"]
         self.image_shape = tuple(int(n) for n in images["shape"][1:])
-        self.class_names = _read_labels(path.parent, scores["shape"][-1])
+        self.class_names = read_labels(path.parent, scores["shape"][-1])
 
     def __call__(self, images: np.ndarray) -> Prediction:
         """Answers uint8 images."""
-        return _prediction(self.runner(images=images))
+        return prediction(self.runner(images=images))
 
     def reconstruct(self, capsules: np.ndarray) -> np.ndarray:
         """Draws the longest capsules."""
@@ -150,15 +125,16 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
     """Opens a model to ask it.
 
     Args:
-        path: A `.tflite` file, a SavedModel, a folder of versions of it (the
-            newest is taken), the folder of a run, a `.keras` file, an archive
-            of weights, or the name of one that ships.
+        path: A `.tflite` or `.onnx` file, a SavedModel, a folder of versions
+            of it (the newest is taken), the folder of a run, a `.keras` file,
+            an archive of weights, or the name of one that ships.
 
     Returns:
         A model.
 
     Raises:
-        ValueError: There is no such model, or it is damaged.
+        ValueError: There is no such model, it is damaged, or what runs it is
+            not installed.
     """
     path = pathlib.Path(path)
     kind = kind_of(path)
@@ -166,11 +142,16 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
         return OpenedLite(path)
     if kind == "archive":
         return OpenedRun(load_archive(archive_at(path)))
+    if kind == "onnx":
+        check_installed(TO_RUN)
+        from export.opened_onnx import OpenedOnnx
+
+        return OpenedOnnx(path)
     if kind == "saved_model":
         return OpenedSavedModel(path)
     if kind == "versions":
         found = versions(path)
-        return OpenedSavedModel(found[max(found)])
+        return open_model(found[max(found)])
     return OpenedRun(load_run(path) if kind == "run" else _run_of(path))
 
 
@@ -182,8 +163,8 @@ def _run_of(path):
     try:
         model = keras.models.load_model(path, compile=False)
     except Exception as problem:  # whatever zip, HDF5 or a layer raises
-        raise _unreadable(path, problem) from problem
-    names = _read_labels(path.parent, model.output_shape[-1])
+        raise unreadable(path, problem) from problem
+    names = read_labels(path.parent, model.output_shape[-1])
     # How it was trained is not known: images are seen whole.
     return Run(folder, Recipe(), model, {"class_names": list(names)})
 
@@ -196,30 +177,3 @@ def _interpreter(content, num_threads):
         )
         interpreter.allocate_tensors()
     return interpreter
-
-
-def _prediction(outputs):
-    arrays = {name: np.asarray(value) for name, value in outputs.items()}
-    return Prediction(arrays["scores"], arrays.get("capsules"))
-
-
-def _read_labels(folder, count):
-    """Names from the file beside a model; numbers where there is none."""
-    path = folder / LABELS
-    if not path.is_file():
-        return tuple(str(label) for label in range(count))
-    names = tuple(path.read_text().splitlines())
-    if len(names) != count:
-        raise ValueError(
-            f"{path} must name the {count} classes of the model beside it. "
-            f"Received: {len(names)} lines."
-        )
-    return names
-
-
-def _unreadable(path, problem):
-    reason = str(problem).strip().splitlines() or [type(problem).__name__]
-    return ValueError(
-        f"{path} is damaged, or was not written by this project. "
-        f"Received: {reason[0][:200]}"
-    )

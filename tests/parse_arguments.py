@@ -38,11 +38,12 @@ def parse_flags(main):
     values = flags.FLAGS
     rest = values(sys.argv)[1:]
     program = sys.modules["__main__"]
-    for name in ("parts", "formats", "variants"):
+    for name in ("parts", "variants"):
         if name in values:
             check(name, values[name].value, values[name].default)
     if "quantize" in values:
         check("quantize", values.quantize, program.QUANTIZATIONS)
+        check("formats", values.formats, program.FORMATS)
     if "search" in values and values.search:
         program.parse_axes(program.split_texts(values.search))
     if "dataset" in values and values.dataset:

@@ -17,7 +17,7 @@ PROGRAMS = (
 )  # fmt: skip
 SLOW_TO_START = (
     "tensorflow", "keras", "matplotlib", "scipy", "keras_tuner", "uvicorn",
-    "fastapi",
+    "fastapi", "onnx", "onnxruntime",
 )  # fmt: skip
 # What each of these is refused with.
 REFUSED = {
@@ -40,7 +40,8 @@ REFUSED = {
     "trainers.launch": "The workers need one --run_dir",
     "export --run_dir=nowhere": "Received: run_dir=nowhere",
     "export --quantize=int4": "`quantize` must be one of",
-    "export --formats=onnx": "`formats` must be one of",
+    "export --formats=onxx": "Did you mean 'onnx'?",
+    "export --formats=onnx": "Try `pip install '.[onnx]'`.",
     "export runs/latest": "takes flags only. Received: runs/latest",
     "export.predict": "Name image files or folders of them.",
     "export.predict --model=none x.png": "model=none, which does",
@@ -69,6 +70,7 @@ for number, command in enumerate(commands):
             path = f"{folder}/{number}.{name}"
             os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), descriptor)
         sys.argv = command.split()
+        sys.modules["tf2onnx"] = None  # as where it is not installed
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
         sys.exit("It did not end the process.")
     _, status = os.waitpid(child, 0)

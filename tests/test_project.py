@@ -31,8 +31,8 @@ def test_ci_skips_nothing_for_want_of_a_program(monkeypatch):
         skip_or_fail("no browser")
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
-def test_every_dependency_has_a_reason(name):
+@pytest.mark.parametrize("part", ["", "-onnx", "-dev"])
+def test_every_dependency_has_a_reason(part):
     rows = [row.split("|")[1] for row in BUILD.splitlines() if row[:2] == "| "]
     reasons = {word.strip(" `") for row in rows for word in row.split(",")}
-    assert set(requirements(name)) <= reasons
+    assert set(requirements(f"requirements{part}.txt")) <= reasons

@@ -31,7 +31,7 @@ def test_its_cells_run(tmp_path, monkeypatch, capsys):
     """A few steps of each part."""
     monkeypatch.chdir(ROOT / "docs")
     monkeypatch.setenv("TOUR_QUICK", "1")
-    monkeypatch.setattr(tempfile, "mkdtemp", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(subprocess, "Popen", Started)
     monkeypatch.setattr(os, "environ", os.environ.copy())
     monkeypatch.setattr(sys, "path", sys.path.copy())

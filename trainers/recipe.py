@@ -290,7 +290,7 @@ def length_of_a_quick_run(steps: int) -> int:
 
 
 def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
-    """Reads the fields of a `config.json` or `best.json`."""
+    """Reads the fields of a `config.json`, an export's too, or `best.json`."""
     try:
         content = json.loads(pathlib.Path(path).read_text())
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:
@@ -303,7 +303,7 @@ def read_recipe(path: str | pathlib.Path) -> dict[str, Any]:
         raise ValueError(
             f"A recipe is a JSON object of fields. Received: {path}."
         )
-    return content
+    return content.get("recipe", content)
 
 
 def differences(stored: dict[str, Any], recipe: Recipe) -> list[str]:

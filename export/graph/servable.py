@@ -15,6 +15,10 @@ class Servable(tf.Module):
         image_shape: `(H, W, C)`.
         class_names: One per score.
         reconstruct: From "capsules" to "images"; None: without a decoder.
+
+    Attributes:
+        without_text: The functions that LiteRT and ONNX can take, by
+            signature: from uint8 images, and of the decoder.
     """
 
     def __init__(
@@ -41,10 +45,11 @@ class Servable(tf.Module):
             names = tf.gather(tf.constant(class_names), outputs["class_ids"])
             return outputs | {"class_names": names}
 
-        self.lite = _function(lambda images: classify(_scaled(images)), pixels)
         self.decode = _function(lambda image: decode(image, image_shape), files)
-        self._decoder = self._decoding(reconstruct)
-        self._signatures = self._decoder | {
+        plain = _function(lambda images: classify(_scaled(images)), pixels)
+        decoder = _decoding(reconstruct, plain)
+        self.without_text = {DEFAULT: plain} | decoder
+        self._signatures = decoder | {
             DEFAULT: _function(lambda images: named(_scaled(images)), pixels),
             "serving_float": _function(named, floats),
             "serving_bytes": _function(
@@ -62,18 +67,17 @@ class Servable(tf.Module):
     def save_lite(self, path: str) -> None:
         """Writes a SavedModel that LiteRT can take: no text."""
         module = tf.Module()
-        module.lite = self.lite
-        signatures = {DEFAULT: module.lite} | self._decoder
-        tf.saved_model.save(module, path, signatures=signatures)
+        module.lite = self.without_text[DEFAULT]
+        tf.saved_model.save(module, path, signatures=self.without_text)
 
-    def _decoding(self, reconstruct):
-        """The signature of the decoder, by its name, where there is one."""
-        if reconstruct is None:
-            return {}
-        outputs = self.lite.get_concrete_function().structured_outputs
-        shape = outputs["capsules"].shape
-        capsules = tf.TensorSpec(shape, tf.float32, "capsules")
-        return {RECONSTRUCT: _function(freeze(reconstruct, capsules), capsules)}
+
+def _decoding(reconstruct, plain):
+    """The signature of the decoder, by its name, where there is one."""
+    if reconstruct is None:
+        return {}
+    outputs = plain.get_concrete_function().structured_outputs
+    capsules = tf.TensorSpec(outputs["capsules"].shape, tf.float32, "capsules")
+    return {RECONSTRUCT: _function(freeze(reconstruct, capsules), capsules)}
 
 
 def _scaled(images):

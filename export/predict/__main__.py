@@ -1,7 +1,7 @@
 """Classes for one's own images: `python -m export.predict --model=… a.png`.
 
 Takes image files and folders of them. The model is an exported one
-(SavedModel or .tflite), the folder of a run or a .keras file.
+(SavedModel, .tflite or .onnx), the folder of a run or a .keras file.
 """
 
 import pathlib
@@ -10,6 +10,7 @@ import sys
 from absl import flags
 
 from export.model_path import kind_of
+from export.onnx_packages import TO_RUN, check_installed
 from trainers import cli
 from trainers.tensorflow_start import start_tensorflow
 
@@ -20,7 +21,7 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_string(
         "model",
         "exported/encapnet",
-        "SavedModel, .tflite or .keras file, or run folder.",
+        "SavedModel, .tflite, .onnx or .keras file, or run folder.",
         **kwargs,
     )
     flags.DEFINE_integer(
@@ -40,7 +41,8 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Predicts; 1 if some image could not be read."""
     if not arguments:
         raise ValueError("Name image files or folders of them. Received: none.")
-    kind_of(values.model)
+    if kind_of(values.model) == "onnx":
+        check_installed(TO_RUN)
     start_tensorflow()
     from export.opened import open_model
     from export.predict import answers as output

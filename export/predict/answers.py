@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from export.opened import OpenedModel
 from export.predict.image_files import image_batches
+from export.prediction import OpenedModel
 from trainers.files import written_atomically
 from trainers.tables import aligned
 

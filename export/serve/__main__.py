@@ -3,9 +3,10 @@
 Without --model it serves exported/encapnet or, where that is not there, a
 network of handwritten digits that comes with this project.
 
-TensorFlow Serving's REST protocol (`POST /v1/models/NAME:predict`), a page at
-`/`, `/healthz` and `/metrics`. A newer version that appears in the folder is
-taken up while the server runs.
+TensorFlow Serving's REST protocol (`POST /v1/models/NAME:predict`), KServe's
+Open Inference Protocol v2 (`POST /v2/models/NAME/infer`), a page at `/`,
+`/healthz` and `/metrics`. A newer version that appears in the folder is taken
+up while the server runs.
 """
 
 import pathlib
@@ -14,7 +15,9 @@ from absl import flags
 
 from encapnet_tf.weights import SHIPPED
 from export.model_path import archive_at
+from export.serve.labels import check_labels, parse_labels
 from export.serve.limits import Limits
+from export.serve.origins import check_origins
 from export.serve.port import take
 from export.version.folders import check_has_versions, versions
 from trainers import cli
@@ -48,6 +51,19 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
     )
     flags.DEFINE_integer(
         "port", 8501, "Port; 0 takes a free one.", 0, 65535, **kwargs
+    )
+    flags.DEFINE_list(
+        "labels",
+        [],
+        "Names of versions that stay loaded: --labels=stable=1,canary=2.",
+        **kwargs,
+    )
+    flags.DEFINE_list(
+        "cors",
+        [],
+        "Origins whose pages in a browser may ask: "
+        "--cors=https://example.org, or * for all.",
+        **kwargs,
     )
     flags.DEFINE_integer(
         "max_batch",
@@ -116,8 +132,16 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
             "`--name` must fit between the slashes of /v1/models/NAME:predict. "
             f"Received: --name={name}. Leave / and : out."
         )
+    labels = parse_labels(values.labels)
     if archive is None:
         check_has_versions(folder)
+        check_labels(labels, folder)
+    elif labels:
+        raise ValueError(
+            "`--labels` needs a folder of versions. "
+            f"Received: --labels={','.join(values.labels)} for {name}."
+        )
+    check_origins(values.cors)
     limits = Limits(**{name: values[name].value for name in vars(_DEFAULT)})
     listener = take(values.host, values.port)
     start_tensorflow()
@@ -126,7 +150,7 @@ def main(arguments: list[str], values: flags.FlagValues = flags.FLAGS) -> int:
 
     if archive is not None:
         folder = exported_archive(archive)
-    serve(folder, name, listener, limits)
+    serve(folder, name, listener, limits, labels, values.cors)
     return 0
 
 

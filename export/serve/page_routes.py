@@ -1,7 +1,6 @@
 """The routes of the page: its files, what it is told, what it shows."""
 
 import importlib.resources
-import json
 import mimetypes
 
 from fastapi import FastAPI, Request, Response
@@ -9,9 +8,9 @@ from fastapi import FastAPI, Request, Response
 from export.choices import RECONSTRUCT
 from export.serve.limits import Limits, Refusal
 from export.serve.model.served import ServedModel
+from export.serve.rest.answers import READ, json_response
 from export.serve.workers import Workers
 
-_READ = ("GET", "HEAD")
 # The page loads from nowhere but this server.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
@@ -36,7 +35,7 @@ def add_page(
     """
     _add_files(app)
 
-    @app.api_route("/page.json", methods=_READ)
+    @app.api_route("/page.json", methods=READ)
     async def about():
         version = model.current
         about = {
@@ -50,9 +49,9 @@ def add_page(
             "max_megabytes": limits.max_megabytes,
             "max_megapixels": limits.max_megapixels,
         }
-        return Response(json.dumps(about), media_type="application/json")
+        return json_response(about)
 
-    @app.api_route("/samples/{file}", methods=_READ)
+    @app.api_route("/samples/{file}", methods=READ)
     async def sample(file: str):
         content = model.current.samples.get(file)
         if content is None:
@@ -70,12 +69,12 @@ def _add_files(app):
     for file in (importlib.resources.files("export.serve") / "page").iterdir():
         path = "/" if file.name == "index.html" else f"/{file.name}"
         media_type, _ = mimetypes.guess_type(file.name)
-        serve = _serve(file.read_bytes(), media_type)
-        app.add_api_route(path, serve, methods=_READ)
+        page = _serve(file.read_bytes(), media_type)
+        app.add_api_route(path, page, methods=READ)
 
 
 def _serve(content, media_type):
-    async def serve():
+    async def page():
         return Response(content, media_type=media_type, headers=_HEADERS)
 
-    return serve
+    return page

@@ -5,6 +5,7 @@ import pathlib
 import signal
 import socket
 import warnings
+from collections.abc import Mapping, Sequence
 
 import uvicorn
 from PIL import Image
@@ -20,7 +21,12 @@ _POLL_SECONDS = 2
 
 
 def serve(
-    folder: pathlib.Path, name: str, listener: socket.socket, limits: Limits
+    folder: pathlib.Path,
+    name: str,
+    listener: socket.socket,
+    limits: Limits,
+    labels: Mapping[str, int],
+    origins: Sequence[str],
 ) -> None:
     """Serves a model until SIGTERM or Ctrl-C.
 
@@ -29,14 +35,16 @@ def serve(
         name: What clients call it.
         listener: A port that was taken.
         limits: Of the requests.
+        labels: Names of versions that stay loaded.
+        origins: Whose pages in a browser may ask; `*` stands for all.
     """
     log_to_stderr()
     # Sizes are checked, and refused with a message, in rest/images.py.
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-    model = ServedModel(folder, name, limits)
+    model = ServedModel(folder, name, limits, labels)
     model.watch(_POLL_SECONDS)
     _announce(model, listener)
-    _run(create_app(model, limits), listener, limits)
+    _run(create_app(model, limits, origins), listener, limits)
     model.stop()
 
 

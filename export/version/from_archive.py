@@ -12,7 +12,8 @@ from export.choices import TOLERANCE
 from export.progress import StageProgress
 from export.version.folders import versions
 from export.version.samples import Samples, noise
-from export.version.writer import READING, VersionWriter, Wanted, stages
+from export.version.stages import READING, Wanted, stages
+from export.version.writer import VersionWriter
 from trainers.runs.finished import load_archive
 
 
@@ -43,16 +44,21 @@ def exported_archive(path: pathlib.Path) -> pathlib.Path:
 
 
 def _export(path, folder):
-    progress = StageProgress(stages(True, []))
+    about, _ = read_archive(path)
+    wanted = Wanted(
+        saved_model=True,
+        lite=[],
+        onnx=False,
+        tolerance=TOLERANCE,
+        licence=about.get("license"),
+        decoder=about["config"].get("decoder", "none") != "none",
+    )
+    progress = StageProgress(stages(wanted))
     with progress.shown():
         progress.begin(READING)
-        run, (about, _) = load_archive(path), read_archive(path)
-        decoder = about["config"].get("decoder", "none") != "none"
-        licence = about.get("license")
-        wanted = Wanted(True, [], TOLERANCE, licence, decoder)
-        VersionWriter(run, _samples(path, run), wanted, progress).write_next(
-            folder
-        )
+        run = load_archive(path)
+        samples = _samples(path, run)
+        VersionWriter(run, samples, wanted, progress).write_next(folder)
 
 
 def _samples(path, run):

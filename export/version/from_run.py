@@ -4,11 +4,18 @@ import pathlib
 from typing import NamedTuple
 
 from encapnet_tf.checks import check_choice
-from export.choices import FORMATS, QUANTIZATIONS, TOLERANCE
+from export.choices import (
+    DEFAULT_FORMATS,
+    FORMATS,
+    QUANTIZATIONS,
+    TOLERANCE,
+)
+from export.onnx_packages import TO_WRITE, check_installed
 from export.progress import StageProgress
 from export.version.model_card import WrittenFormat
 from export.version.samples import read_samples
-from export.version.writer import READING, VersionWriter, Wanted, stages
+from export.version.stages import READING, Wanted, stages
+from export.version.writer import VersionWriter
 from trainers.runs.finished import load_run
 
 
@@ -32,7 +39,7 @@ def export_run(
     run_dir: str,
     out: str,
     *,
-    formats: tuple[str, ...] = FORMATS,
+    formats: tuple[str, ...] = DEFAULT_FORMATS,
     quantize: tuple[str, ...] = ("none",),
     dataset: str | None = None,
     data_dir: str | None = None,
@@ -45,26 +52,34 @@ def export_run(
     Args:
         run_dir: Folder of a finished run.
         out: Folder of the versions.
-        formats: "saved_model", "tflite" or both.
+        formats: What to write: "saved_model", "tflite", "onnx".
         quantize: LiteRT files to write: "none", "float16", "int8".
         dataset: Data to check and calibrate on; default: the run's own.
         data_dir: Where they lie; default: where the run found them.
         tolerance: Largest difference of a float32 format's scores from the
             Keras model's.
         licence: Under which the model is handed on, for its card.
-        with_decoder: Whether the decoder goes along, as a signature.
+        with_decoder: Whether the decoder goes along, as a signature; in ONNX
+            as a file.
 
     Returns:
         An `Export`.
 
     Raises:
-        ValueError: There is no such run, or nothing may be handed over.
+        ValueError: There is no such run, nothing may be handed over, or ONNX
+            is asked for and not installed.
         OSError: The version cannot be written; nothing is left of it.
     """
     _check_choices("formats", formats, FORMATS)
     _check_choices("quantize", quantize, QUANTIZATIONS)
+    if "onnx" in formats:
+        check_installed(TO_WRITE)
     lite = list(quantize) if "tflite" in formats else []
-    progress = StageProgress(stages("saved_model" in formats, lite))
+    wanted = Wanted(
+        "saved_model" in formats, lite, "onnx" in formats, tolerance, licence,
+        with_decoder,
+    )  # fmt: skip
+    progress = StageProgress(stages(wanted))
     with progress.shown():
         progress.begin(READING)
         run = load_run(run_dir)
@@ -76,9 +91,6 @@ def export_run(
                 "model_int8.tflite is calibrated on training images, which "
                 f"cannot be had: {samples.absence}"
             )
-        wanted = Wanted(
-            "saved_model" in formats, lite, tolerance, licence, with_decoder
-        )
         writer = VersionWriter(run, samples, wanted, progress)
         folder = writer.write_next(out)
     refused += writer.refused

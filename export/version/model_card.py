@@ -1,7 +1,5 @@
 """The page that goes with a model: what it is and how good it is."""
 
-import dataclasses
-import json
 import platform
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -11,9 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 import encapnet_tf
+from export.choices import CONFIG
 from export.version.card_classes import classes_section
+from export.version.hub import dataset_name, metadata
 from export.version.parity import NUM_IMAGES, Parity
 from export.version.samples import Samples
+from export.version.stages import ONNX
 from trainers.cost.step_cost import count_parameters, step_cost
 from trainers.machine import processor
 from trainers.runs.finished import Run
@@ -51,17 +52,19 @@ class CardFacts(NamedTuple):
 def model_card(
     run: Run, samples: Samples, formats: list[WrittenFormat], facts: CardFacts
 ) -> str:
-    """Returns the card in Markdown."""
+    """Returns the card in Markdown, a hub's metadata above it."""
+    files = [each.parity.name for each in formats]
     return "\n\n".join(
         (
-            f"# {run.recipe.variant} on {run.recipe.dataset}",
+            metadata(run, facts.licence, files),
+            f"# {run.recipe.variant} on {dataset_name(run.recipe)}",
             _summary(run, facts),
             "## Files",
             _formats(formats, samples),
             "## Classes",
             classes_section(samples, facts.scores, run.class_names),
             "## Inputs and outputs",
-            _interface(run, formats[0].parity.drawn_difference is not None),
+            _interface(run, formats),
             "## How images are fitted",
             _fitting(run),
             "## Intended use",
@@ -145,16 +148,18 @@ def _formats(formats, samples):
     )
 
 
-def _interface(run, with_decoder):
+def _interface(run, formats):
+    with_onnx = any(each.parity.name == ONNX for each in formats)
     if run.scores == "lengths":
         scores = "lengths of the class capsules, 0 to 1, not probabilities"
         more = "\n- `capsules` (B, M, D): the class capsules"
     else:
         scores, more = "probabilities", ""
     decoder = ""
-    if with_decoder:
+    if formats[0].parity.drawn_difference is not None:
         decoder = (
-            " They, too, have the signature `reconstruct`.\n\n"
+            " The `.tflite` files, too, have the signature `reconstruct`"
+            f"{'; ONNX has a file, `reconstruct.onnx`' * with_onnx}.\n\n"
             "`reconstruct` takes `capsules`, float32 (B, M, D), and returns "
             "`images`, float32 (B, H, W, C) in [0, 1]: what the decoder draws "
             "of the longest of each M capsules. For another one set all others "
@@ -170,7 +175,8 @@ def _interface(run, with_decoder):
         f"- `scores` (B, M): {scores}\n"
         "- `class_ids` (B,), `class_names` (B,): the highest score's class"
         f"{more}\n\n"
-        "The `.tflite` files take uint8 `images` and return all but the names."
+        f"The `.tflite` {'and `.onnx` ' * with_onnx}files take uint8 `images` "
+        "and return all but the names."
         f"{decoder}"
     )
 
@@ -196,26 +202,24 @@ def intended_use(run: Run) -> str:
     more = ", …" if len(run.class_names) > 10 else ""
     return (
         f"To tell apart {names}{more} in images like those of "
-        f"{run.recipe.dataset}, one object in the centre. It always answers "
-        "with one of these classes, also for an image of something else, and "
-        "has not been tested on other data. `python -m trainers.evaluate "
-        "--robustness` measures what rotation, shift, scale and attacks do "
-        "to it."
+        f"{dataset_name(run.recipe)}, one object in the centre. It always "
+        "answers with one of these classes, also for an image of something "
+        "else, and has not been tested on other data. `python -m "
+        "trainers.evaluate --robustness` measures what rotation, shift, scale "
+        "and attacks do to it."
     )
 
 
 def _training(run):
-    recipe = {
-        name: value
-        for name, value in dataclasses.asdict(run.recipe).items()
-        # Where the data lay says nothing to others.
-        if value is not None and name not in ("data_dir", "init_from")
-    }
     minutes = run.summary.get("train_seconds", 0) / 60
     return (
         f"{run.summary.get('epochs', '?')} epochs, {minutes:.1f} minutes. "
-        "Saved as a file, this trains it again with `python -m trainers.fit "
-        f"--config=FILE`:\n\n```json\n{json.dumps(recipe, indent=2)}\n```"
+        f"`{CONFIG}` has the whole recipe and the network: "
+        f"`python -m trainers.fit --config={CONFIG}` trains it again, and\n\n"
+        "```python\n"
+        f'config = json.load(open("{CONFIG}"))\n'
+        'encapnet_tf.create_model(config["variant"], **config["network"])\n'
+        "```\n\nbuilds it, without its weights."
     )
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from export.choices import TOLERANCE
-from export.opened import OpenedModel
+from export.prediction import OpenedModel
 from trainers.scoring import error_rate
 
 FLOAT16_TOLERANCE = 1e-2

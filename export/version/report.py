@@ -1,5 +1,6 @@
 """What an export says when it is done."""
 
+from export.choices import CARD, CONFIG, LABELS
 from export.version.from_run import Export
 from export.version.model_card import format_rows
 from trainers.tables import aligned
@@ -11,7 +12,7 @@ def report(export: Export) -> str:
     lines = [
         f"Written to {export.folder}:",
         aligned(rows, "<" + ">" * (len(rows[0]) - 1)),
-        "  model_card.md  labels.txt",
+        f"  {CARD}  {LABELS}  {CONFIG}",
     ]
     if export.absence:
         lines.insert(

@@ -3,70 +3,51 @@
 import os
 import pathlib
 import tempfile
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from export.choices import QUANTIZATIONS
+from export.choices import (
+    CARD,
+    CONFIG,
+    LABELS,
+    ONNX_FILES,
+    QUANTIZATIONS,
+    RECONSTRUCT,
+)
 from export.graph.inference import inference, reconstruction
 from export.graph.servable import Servable
-from export.opened import LABELS, OpenedLite, OpenedRun, OpenedSavedModel
+from export.opened import OpenedLite, OpenedRun, OpenedSavedModel
 from export.progress import StageProgress
+from export.version import hub
 from export.version.folders import write_version
 from export.version.lite import convert, file_name
 from export.version.model_card import CardFacts, WrittenFormat, model_card
 from export.version.parity import Drawn, check_parity, scores_of
 from export.version.samples import Samples, write_samples
+from export.version.stages import (
+    ASKING,
+    BATCHES,
+    CHECKING,
+    FREEZING,
+    ONNX,
+    SAVED_MODEL,
+    TIMING,
+    TIMING_SECONDS,
+    TO_LITE,
+    TO_ONNX,
+    WRITING,
+    Wanted,
+)
 from export.version.warmup import write_warmup
 from trainers.cost.timing import interleaved_seconds
+from trainers.files import write_json
 from trainers.runs.finished import Run
 
-_SAVED_MODEL = "saved_model.pb"
-READING = "reading the run and its data"
-_FREEZING = "folding the batch norms"
-_CONVERTING = "converting to LiteRT"
-_ASKING = "asking the Keras model"
-_TIMING = "timing the answers"
-_BATCHES = (1, 64)
-_TIMING_SECONDS = 1.0
+# What belongs to a format beside the file it is named after.
+_MORE_FILES = {SAVED_MODEL: "variables/*", ONNX: ONNX_FILES[RECONSTRUCT]}
 # Reconstructions that are compared.
 _DRAWN = 100
-
-
-def stages(with_saved_model: bool, lite: list[str]) -> dict[str, float]:
-    """Returns the stages of an export and the seconds they may take.
-
-    As measured on two cores, `encapnet_small` at 32×32.
-    """
-    names = [_SAVED_MODEL] * with_saved_model + [file_name(q) for q in lite]
-    seconds = {READING: 4, _FREEZING: 5}
-    if with_saved_model:
-        seconds[f"writing {_SAVED_MODEL}"] = 5
-    if lite:
-        seconds[_CONVERTING] = 8 + 3 * len(lite) + 6 * ("int8" in lite)
-    seconds[_ASKING] = 5
-    seconds |= {f"checking {name}": 2 for name in names}
-    return seconds | {_TIMING: len(_BATCHES) * _TIMING_SECONDS * len(names)}
-
-
-class Wanted(NamedTuple):
-    """What is to be written.
-
-    Attributes:
-        saved_model: Whether a SavedModel is.
-        lite: The quantizations of the LiteRT files.
-        tolerance: Largest difference of a float32 format's scores from the
-            Keras model's.
-        licence: For the card, None where it is not stated.
-        decoder: Whether the decoder goes along.
-    """
-
-    saved_model: bool
-    lite: list[str]
-    tolerance: float
-    licence: str | None
-    decoder: bool
 
 
 class VersionWriter:
@@ -114,6 +95,7 @@ class VersionWriter:
         """Writes the formats and labels; keeps what passes the checks."""
         names = self._run.class_names
         (folder / LABELS).write_text("\n".join(names) + "\n")
+        write_json(folder / CONFIG, hub.config(self._run))
         self._write_formats(folder)
         self._ask_keras()
         self.written = self._keep_what_passes(folder)
@@ -122,11 +104,11 @@ class VersionWriter:
         """Writes the model card."""
         facts = CardFacts(number, self._wanted.licence, self._scores)
         card = model_card(self._run, self._samples, self.written, facts)
-        (folder / "model_card.md").write_text(card)
+        (folder / CARD).write_text(card)
 
     def _write_formats(self, folder):
         run, samples = self._run, self._samples
-        self._progress.begin(_FREEZING)
+        self._progress.begin(FREEZING)
         shape = tuple(run.model.input_shape[1:])
         servable = Servable(
             inference(run),
@@ -135,21 +117,27 @@ class VersionWriter:
             reconstruction(run) if self._wanted.decoder else None,
         )
         if self._wanted.saved_model:
-            self._progress.begin(f"writing {_SAVED_MODEL}")
+            self._progress.begin(WRITING)
             servable.save(str(folder))
             extra = folder / "assets.extra"
             requests = extra / "tf_serving_warmup_requests"
             write_warmup(samples.images[:1], requests)
             write_samples(samples, run.class_names, extra / "samples")
         if self._wanted.lite:
-            self._progress.begin(_CONVERTING)
+            self._progress.begin(TO_LITE)
             with tempfile.TemporaryDirectory() as temporary:
                 servable.save_lite(temporary)
                 lite = self._wanted.lite
                 convert(temporary, lite, samples.calibration, folder)
+        if self._wanted.onnx:
+            self._progress.begin(TO_ONNX)
+            # Optional, so imported only when it is asked for.
+            from export.version import onnx_files
+
+            onnx_files.convert(servable, folder)
 
     def _ask_keras(self):
-        self._progress.begin(_ASKING)
+        self._progress.begin(ASKING)
         model, images = OpenedRun(self._run), self._samples.images
         self._scores = scores = scores_of(model, images)
         if not np.isfinite(scores).all():
@@ -166,54 +154,62 @@ class VersionWriter:
         """Compares formats with the Keras model; removes those that fail."""
         samples, models, parities = self._samples, {}, {}
         for name, model, quantization in _open_formats(folder):
-            self._progress.begin(f"checking {name}")
+            self._progress.begin(f"{CHECKING} {name}")
             parity = check_parity(
                 name, quantization, model, samples.images, samples.labels,
                 self._scores, self._wanted.tolerance, self._drawn,
             )  # fmt: skip
             if parity.passes:
                 models[name], parities[name] = model, parity
-            elif name == _SAVED_MODEL:
+            elif name == SAVED_MODEL:
                 raise ValueError(parity.objection)
             else:
-                (folder / name).unlink()
+                for path in _files(folder, name):
+                    path.unlink()
                 self.refused.append(parity.objection)
         if not parities:
             reasons = " ".join(self.refused)
             raise ValueError(f"Nothing is left to write. {reasons}")
-        self._progress.begin(_TIMING)
+        self._progress.begin(TIMING)
         times = _milliseconds(models, samples.images)
         return [
-            WrittenFormat(parity, _size(folder, name), times[name])
+            WrittenFormat(
+                parity,
+                sum(path.stat().st_size for path in _files(folder, name)),
+                times[name],
+            )
             for name, parity in parities.items()
         ]
 
 
 def _open_formats(folder):
     """Yields name, model and quantization of what lies in a version."""
-    if (folder / _SAVED_MODEL).exists():
-        yield _SAVED_MODEL, OpenedSavedModel(folder), "none"
+    if (folder / SAVED_MODEL).exists():
+        yield SAVED_MODEL, OpenedSavedModel(folder), "none"
     for quantization in QUANTIZATIONS:
         path = folder / file_name(quantization)
         if path.exists():
             yield path.name, OpenedLite(path), quantization
+    if (folder / ONNX).exists():
+        from export.opened_onnx import OpenedOnnx
+
+        yield ONNX, OpenedOnnx(folder / ONNX), "none"
 
 
 def _milliseconds(models, images):
     times = {name: {} for name in models}
-    for size in _BATCHES:
+    for size in BATCHES:
         batch = np.resize(images, (size, *images.shape[1:]))
         calls = {
             name: lambda ask=model, batch=batch: ask(batch)
             for name, model in models.items()
         }
-        for name, spent in interleaved_seconds(calls, _TIMING_SECONDS).items():
+        for name, spent in interleaved_seconds(calls, TIMING_SECONDS).items():
             times[name][size] = 1000 * float(np.median(spent))
     return times
 
 
-def _size(folder, name):
-    if name != _SAVED_MODEL:
-        return (folder / name).stat().st_size
-    paths = [folder / name, *(folder / "variables").glob("*")]
-    return sum(path.stat().st_size for path in paths)
+def _files(folder, name):
+    """The files of a format, the one it is named after first."""
+    more = folder.glob(_MORE_FILES[name]) if name in _MORE_FILES else ()
+    return [folder / name, *more]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from encapnet_tf.data import load
+from export.choices import FORMATS
 from export.version.from_run import export_run
 from tests.conformance import VARIANT_OVERRIDES
 from tests.trainers.conftest import (
@@ -84,8 +85,9 @@ def exported(tmp_path_factory, trained):
     out = tmp_path_factory.mktemp("exported") / "stripes"
     quantize = ("none", "float16", "int8")
     return export_run(
-        str(trained.path), str(out), quantize=quantize, licence="MIT"
-    )
+        str(trained.path), str(out), formats=FORMATS, quantize=quantize,
+        licence="MIT",
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -8,13 +8,18 @@ import pytest
 import tensorflow as tf
 
 from encapnet_tf import strip
-from export.choices import QUANTIZATIONS
+from export import opened_onnx
+from export.choices import CARD, DEFAULT, FORMATS, QUANTIZATIONS
 from export.graph.inference import inference, reconstruction
 from export.graph.servable import Servable
 from export.opened import OpenedRun, Prediction, open_model
+from export.opened_onnx import OpenedOnnx
+from export.progress import StageProgress
+from export.version import from_run
 from export.version.from_run import export_run
 from export.version.parity import Drawn, check_parity
 from export.version.report import report
+from export.version.stages import Wanted, stages
 from tests.export.conftest import untrained_run
 from tests.trainers.conftest import LEAST
 from trainers.files import write_json
@@ -43,14 +48,16 @@ def run(tmp_path_factory, npz_path):
 def exported_with_decoder(run, tmp_path_factory):
     out = str(tmp_path_factory.mktemp("exported") / "drawn")
     return export_run(
-        str(run.folder.path), out, quantize=QUANTIZATIONS, with_decoder=True
-    )
+        str(run.folder.path), out, formats=FORMATS, quantize=QUANTIZATIONS,
+        with_decoder=True,
+    )  # fmt: skip
 
 
 def graph_of(run):
     """The graph that classifies uint8 images, as it is exported."""
     servable = Servable(inference(run), (32, 32, 3), run.class_names)
-    return servable, servable.lite.get_concrete_function().graph
+    function = servable.without_text[DEFAULT]
+    return function, function.get_concrete_function().graph
 
 
 def all_nodes(graph):
@@ -67,8 +74,8 @@ def test_without_it_the_export_is_that_of_the_stripped_network(run):
     model = untrained_run(run.folder.path, "encapnet_tiny", 3, **LEAST).model
     model.set_weights(strip(run.model).get_weights())
     theirs, plain = graph_of(dataclasses.replace(run, model=model))
-    for name, value in ours.lite(tf.constant(IMAGES)).items():
-        np.testing.assert_array_equal(value, theirs.lite(IMAGES)[name])
+    for name, value in ours(tf.constant(IMAGES)).items():
+        np.testing.assert_array_equal(value, theirs(IMAGES)[name])
     assert [n.op for n in all_nodes(graph)] == [n.op for n in all_nodes(plain)]
     assert not [n.name for n in all_nodes(graph) if "decoder" in n.name]
     sizes = [
@@ -95,6 +102,7 @@ def test_every_format_draws_as_keras_does(run, exported_with_decoder):
         (folder / "model.tflite", 1e-6),
         (folder / "model_float16.tflite", 1e-2),
         (folder / "model_int8.tflite", 0.25),
+        (folder / "model.onnx", 1e-6),
     ):
         drawn = open_model(path).reconstruct(capsules)
         np.testing.assert_allclose(drawn, expected, atol=tolerance)
@@ -107,9 +115,39 @@ def test_the_card_and_the_report_tell_of_it(exported_with_decoder):
     for each in exported_with_decoder.written:
         assert 0 <= each.parity.drawn_difference < 0.25
     assert "of a drawn pixel" in report(exported_with_decoder)
-    card = (exported_with_decoder.folder / "model_card.md").read_text()
+    card = (exported_with_decoder.folder / CARD).read_text()
     assert "`reconstruct` takes `capsules`, float32 (B, M, D)" in card
     assert "| of a drawn pixel |" in card
+    assert "ONNX has a file, `reconstruct.onnx`" in card
+
+
+@pytest.mark.slow
+def test_an_onnx_file_that_differs_goes_with_its_decoder(
+    run, tmp_path, monkeypatch
+):
+    class Off(OpenedOnnx):
+        def reconstruct(self, capsules):
+            return super().reconstruct(capsules) + 0.1
+
+    monkeypatch.setattr(opened_onnx, "OpenedOnnx", Off)
+    begun = []
+
+    class Recorded(StageProgress):
+        def begin(self, stage):
+            begun.append(stage)
+            super().begin(stage)
+            assert self.seconds_left() > 0
+
+    monkeypatch.setattr(from_run, "StageProgress", Recorded)
+    export = from_run.export_run(
+        str(run.folder.path), str(tmp_path / "out"), with_decoder=True,
+        formats=("saved_model", "onnx"),
+    )  # fmt: skip
+    assert "model.onnx needs a difference of at most" in export.refused[0]
+    assert [each.parity.name for each in export.written] == ["saved_model.pb"]
+    assert not list(export.folder.glob("*.onnx"))
+    wanted = Wanted(True, [], True, 1e-5, None, True)
+    assert begun == list(stages(wanted))
 
 
 def test_a_run_without_a_decoder_has_none_to_give(tmp_path):

@@ -26,6 +26,7 @@ def models(trained, exported):
         "versions": exported.folder.parent,
         "SavedModel": exported.folder,
         "LiteRT": exported.folder / "model.tflite",
+        "ONNX": exported.folder / "model.onnx",
         "Keras": trained.path / "model.keras",
     }
 
@@ -131,13 +132,14 @@ def test_photographs_of_any_size_and_kind_are_taken(models, tmp_path):
 
 def test_what_is_no_model_is_refused(tmp_path, models):
     (tmp_path / "model.tflite").write_bytes(b"no model")
+    (tmp_path / "model.onnx").write_bytes(b"no model")
     broken = tmp_path / "saved"
     broken.mkdir()
     (broken / "saved_model.pb").write_bytes(b"no model")
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(ValueError, match="`model` must be.*Received"):
             open_model(path)
-    for path in (tmp_path / "model.tflite", broken):
+    for path in (tmp_path / "model.tflite", tmp_path / "model.onnx", broken):
         with pytest.raises(ValueError, match="is damaged.*Received"):
             open_model(path)
     with pytest.raises(ValueError, match="Received: none"):

@@ -27,6 +27,12 @@ _NETWORKS = {
         },
     }),
 }  # fmt: skip
+# Of few labels: learning rate and augmentation of each, from six trials each.
+_FEW_LABELS = {
+    "encapnet": {"learning_rate": 3e-3, "augmentation": "strong"},
+    "cnn": {"learning_rate": 1e-2, "augmentation": "strong"},
+    "resnet": {"learning_rate": 1e-2, "augmentation": "strong"},
+}
 # Training images, and the share of the epochs: more images, fewer passes.
 _SIZES = {500: 1.0, 1_000: 0.7, 2_000: 0.5, 4_000: 0.35, 8_000: 0.25}
 _VALIDATION = 0.1
@@ -49,7 +55,7 @@ def _few_labels(network, images, budget):
         row,
         name=f"{network}_{images}",
         label=f"{name}, {images:,} images",
-        fields=row.fields | own,
+        fields=row.fields | _FEW_LABELS[network] | own,
         budget=budget,
         point=(name, images),
     )

@@ -7,6 +7,7 @@ import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
 
+from export.choices import DEFAULT
 from export.serve.limits import Limits, Refusal
 from export.serve.model.drawn_samples import style_of
 from export.serve.model.signatures import (
@@ -14,7 +15,6 @@ from export.serve.model.signatures import (
     DecodingSignature,
     signatures_of,
 )
-from export.serve.rest.protocol import DEFAULT_SIGNATURE
 
 _MAX_SAMPLES = 10
 
@@ -72,7 +72,7 @@ class LoadedVersion:
     @property
     def image_shape(self) -> list[int] | None:
         """Height, width and channels, where the model takes images."""
-        default = self.signatures.get(DEFAULT_SIGNATURE)
+        default = self.signatures.get(DEFAULT)
         shapes = (
             [spec.shape for spec in default.inputs.values()] if default else []
         )

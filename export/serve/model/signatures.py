@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from export.choices import DEFAULT
 from export.serve.limits import Limits, Refusal
 from export.serve.model.session_callable import session_callable
 from export.serve.rest.images import (
@@ -14,7 +15,6 @@ from export.serve.rest.images import (
     no_image,
     readable,
 )
-from export.serve.rest.protocol import DEFAULT_SIGNATURE
 
 # The input of encoded images.
 IMAGE_BYTES = "image_bytes"
@@ -49,12 +49,20 @@ class Signature:
 
     Args:
         function: The signature's concrete function.
+
+    Attributes:
+        inputs: What it takes, by name.
+        outputs: What it returns, by name.
     """
 
     def __init__(self, function: Callable):
         self.inputs: dict[str, tf.TensorSpec] = dict(
             function.structured_input_signature[1]
         )
+        self.outputs: dict[str, tf.TensorSpec] = {
+            name: tf.TensorSpec(output.shape, output.dtype)
+            for name, output in sorted(function.structured_outputs.items())
+        }
         self._feeds = {
             name: tf.compat.v1.placeholder(spec.dtype, spec.shape)
             for name, spec in self.inputs.items()
@@ -86,7 +94,8 @@ class Signature:
         """Nothing is known of the values that it takes."""
 
     def _compute(self, function):
-        return dict(function(**self._feeds))
+        tensors = function(**self._feeds)
+        return {name: tensors[name] for name in self.outputs}
 
 
 class BatchedSignature(Signature):
@@ -130,7 +139,7 @@ class BatchedSignature(Signature):
 
     def _compute(self, function):
         ((name, values),) = self._feeds.items()
-        outputs = sorted(function.structured_outputs)
+        outputs = list(self.outputs)
 
         # With every size allowed, nothing is padded; longer requests are cut.
         @tf.nondifferentiable_batch_function(
@@ -223,7 +232,7 @@ def signatures_of(loaded: Any, limits: Limits) -> dict[str, Signature]:
             BatchedSignature(function, limits) if suits else Signature(function)
         )
     decode = getattr(loaded, _DECODER, None)
-    default = signatures.get(DEFAULT_SIGNATURE)
+    default = signatures.get(DEFAULT)
     if decode is not None and isinstance(default, BatchedSignature):
         for name, function in functions.items():
             if list(signatures[name].inputs) == [IMAGE_BYTES]:

@@ -4,6 +4,7 @@ import base64
 import binascii
 import itertools
 import reprlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 
 from export.serve.limits import Refusal
 
+_MAX_RANK = 32
 _REPR = reprlib.Repr()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 2, 60, 60
 
@@ -31,6 +33,22 @@ def array_of(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
     Raises:
         Refusal: It has not.
     """
+    shape, leaves = unnested(name, value)
+    array = typed(name, leaves, spec.dtype)
+    check_shape(name, shape, spec)
+    return array.reshape(shape)
+
+
+def unnested(name: str, value: Any) -> tuple[list[int], list[Any]]:
+    """Returns the lengths of nested lists, and the values in them.
+
+    Raises:
+        Refusal: They differ in length, or are empty.
+
+    Example:
+        >>> unnested("x", [[1, 2, 3], [4, 5, 6]])
+        ([2, 3], [1, 2, 3, 4, 5, 6])
+    """
     shape, leaves = [], [value]
     while isinstance(leaves[0], list):
         sizes = {len(x) if isinstance(x, list) else None for x in leaves}
@@ -49,17 +67,31 @@ def array_of(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
             )
         shape.append(size)
         leaves = list(itertools.chain.from_iterable(leaves))
-    array = _typed(name, leaves, spec.dtype)
+    return shape, leaves
+
+
+def check_shape(name: str, shape: Sequence[int], spec: tf.TensorSpec) -> None:
+    """Refuses a shape that the signature, or NumPy, does not take."""
+    if len(shape) > _MAX_RANK:
+        raise Refusal(
+            400,
+            f"`{name}` may have {_MAX_RANK} dimensions. "
+            f"Received: {len(shape)}.",
+        )
     if not spec.shape.is_compatible_with(shape):
         raise Refusal(
             400,
-            f"`{name}` must have the shape {_worded(spec.shape)}. "
-            f"Received: {_worded(shape)}.",
+            f"`{name}` must have the shape {worded(spec.shape)}. "
+            f"Received: {worded(shape)}.",
         )
-    return array.reshape(shape)
 
 
-def _typed(name, leaves, dtype):
+def typed(name: str, leaves: list[Any], dtype: tf.DType) -> np.ndarray:
+    """Turns values of JSON into a flat array.
+
+    Raises:
+        Refusal: They are not all of the dtype.
+    """
     if dtype == tf.string:
         array = np.empty(len(leaves), object)
         array[:] = [_bytes(name, leaf) for leaf in leaves]
@@ -117,6 +149,7 @@ def _bytes(name, leaf):
         ) from None
 
 
-def _worded(shape):
+def worded(shape: Iterable[int | None]) -> str:
+    """Returns a shape as messages show it."""
     sizes = ("any" if size is None else str(size) for size in shape)
     return f"[{', '.join(sizes)}]"

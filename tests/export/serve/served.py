@@ -105,6 +105,22 @@ def assert_answers(predictions, outputs):
             )
 
 
+def tensor(name, datatype, shape, data=None, **parameters):
+    """As the Open Inference Protocol describes one."""
+    described = {"name": name, "datatype": datatype, "shape": list(shape)}
+    if data is not None:
+        described["data"] = data
+    return described | ({"parameters": parameters} if parameters else {})
+
+
+def with_binary(document, *binary):
+    """Body and headers of a request with tensors in binary."""
+    text = to_json(document)
+    length = str(len(text)).encode()
+    headers = [(b"inference-header-content-length", length)]
+    return b"".join([text, *binary]), headers
+
+
 class Answer(NamedTuple):
     status: int
     headers: dict[str, str]
@@ -125,14 +141,14 @@ class Answer(NamedTuple):
 class Served:
     """A model behind its application, asked without a network."""
 
-    def __init__(self, folder, **limits):
+    def __init__(self, folder, labels=None, origins=(), **limits):
         self.folder = folder
         limits = Limits(**{"batch_timeout_ms": 0} | limits)
-        self.model = ServedModel(folder, folder.name, limits)
-        self.app = create_app(self.model, limits)
+        self.model = ServedModel(folder, folder.name, limits, labels)
+        self.app = create_app(self.model, limits, origins)
 
-    def get(self, path):
-        return self.ask("GET", path)
+    def get(self, path, **options):
+        return self.ask("GET", path, **options)
 
     def predict(self, content, path="/v1/models/{}:predict"):
         return self.ask("POST", path.format(self.model.name), content)
@@ -141,7 +157,7 @@ class Served:
         return asyncio.run(self.request(method, path, content, **options))
 
     async def request(
-        self, method, path, content=b"", *, headers=(), receive=None
+        self, method, path, content=b"", *, headers=(), query=b"", receive=None
     ):
         """One request; `receive` takes the place of a body that just comes."""
         body = content if isinstance(content, bytes) else to_json(content)
@@ -159,7 +175,7 @@ class Served:
         scope = {
             "type": "http", "method": method, "path": path,
             "raw_path": path.encode("utf-8", "surrogatepass"),
-            "query_string": b"", "headers": list(headers), "root_path": "",
+            "query_string": query, "headers": list(headers), "root_path": "",
             "scheme": "http", "http_version": "1.1",
             "client": ("127.0.0.1", 1), "server": ("localhost", 80),
         }  # fmt: skip

@@ -1,151 +1,92 @@
-"""Ten thousand requests that nobody in their right mind would send."""
+"""Ten thousand requests of each protocol that nobody would send."""
 
 import asyncio
-import base64
 import collections
+import contextlib
 import json
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-from PIL import Image
 
-from tests.export.serve import served
-
-IMAGE = served.images(1)[0].tolist()
-FILE = served.png(served.images(1)[0])
-JPEG = served.png(served.images(1)[0], "JPEG")
-WEBP = served.png(served.images(1)[0], "WEBP")
-EXIF = Image.Exif()
-EXIF[0x0112] = 6
-SIDEWAYS = served.png(served.images(1)[0], "JPEG", exif=EXIF)
-
-# Of one kind but never the same: hypothesis asks nothing twice.
-ARRAYS = st.integers(0, 10**6).map(lambda seed: served.images(1, seed)[0])
-LEAVES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**70), 2**70),
-    st.floats(),
-    st.text(max_size=8),
-)
-VALUES = st.recursive(
-    LEAVES,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.dictionaries(st.sampled_from(["images", "b64", "x"]), inner),
-    ),
-    max_leaves=5,
-)
-
-
-@st.composite
-def damaged(draw, whole):
-    """Bytes with some of them changed, cut off or doubled."""
-    content = bytearray(whole)
-    for _ in range(draw(st.integers(0, 3))):
-        place = draw(st.integers(0, len(content) - 1))
-        content[place] = draw(st.integers(0, 255))
-    end = draw(st.integers(0, len(content)))
-    return bytes(content[:end]) + bytes(content[end:]) * draw(st.integers(0, 2))
-
-
-def to_json(content):
-    return json.dumps(content).encode()
-
-
-FILES = st.one_of(
-    st.binary(max_size=40),
-    damaged(FILE),
-    damaged(JPEG),
-    damaged(SIDEWAYS),
-    damaged(WEBP),
-    ARRAYS.map(served.png),
-    ARRAYS.map(lambda image: served.png(image, "JPEG")),
-).map(lambda file: {"b64": base64.b64encode(file).decode()})
-IMAGES = st.one_of(
-    ARRAYS.map(lambda image: image.tolist()),
-    VALUES,
-    st.lists(st.lists(LEAVES, max_size=3), max_size=3),
-    LEAVES.map(lambda leaf: [[[leaf] * 3] * 8] * 8),
-)
-NAMES = st.sampled_from(
-    ["serving_default", "serving_float", "serving_bytes", "other", 3, None]
-)
-CONTENTS = st.fixed_dictionaries(
-    {},
-    optional={
-        "signature_name": NAMES,
-        "instances": st.one_of(VALUES, st.lists(IMAGES, max_size=3)),
-        "inputs": st.one_of(
-            VALUES, st.fixed_dictionaries({"images": st.lists(IMAGES)})
-        ),
-        "other": VALUES,
-    },
-)
-FILE_REQUESTS = st.lists(FILES, max_size=3).map(
-    lambda files: {"signature_name": "serving_bytes", "instances": files}
-)
-BODIES = st.one_of(
-    ARRAYS.map(lambda image: to_json({"instances": [image.tolist()]})),
-    st.binary(max_size=60),
-    CONTENTS.map(to_json),
-    st.lists(IMAGES, max_size=3).map(lambda x: to_json({"instances": x})),
-    FILE_REQUESTS.map(to_json),
-    damaged(to_json({"instances": [IMAGE]})),
-    VALUES.map(to_json),
-)
-PREDICT = "/v1/models/pets:predict"
-ODD_PATHS = st.one_of(
-    st.just("/v1/models/pets/versions/1:predict"),
-    st.text(max_size=20).map(lambda text: f"/v1/models/pets{text}"),
-    st.text(max_size=20).map(lambda text: "/" + text),
-    st.integers(0, 2**70).map(lambda n: f"/v1/models/pets/versions/{n}"),
-    st.text(max_size=8).map(lambda text: f"/samples/{text}"),
-)
-# One in ten has an odd path, and perhaps an odd method.
-TARGETS = st.tuples(
-    st.integers(0, 9),
-    st.sampled_from(["POST", "GET", "PUT", "HEAD", "OPTIONS"]),
-    ODD_PATHS,
-).map(lambda target: target[1:] if target[0] == 9 else ("POST", PREDICT))
+from tests.export.serve import odd_inferences, odd_predictions, served
 
 
 @pytest.fixture(scope="module")
 def pets(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served") / "pets"
     served.export_small(folder)
-    return served.Served(folder, max_megapixels=0.1)
+    return served.Served(folder, {"stable": 1}, max_megapixels=0.1)
 
 
-@pytest.mark.slow
-def test_ten_thousand_odd_requests_break_nothing(pets):
-    statuses = collections.Counter()
-    loop = asyncio.new_event_loop()
-
-    @settings(
-        max_examples=5_000,
+def drawn(examples):
+    return settings(
+        max_examples=examples,
         deadline=None,
         database=None,
         derandomize=True,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(target=TARGETS, body=BODIES)
-    def ask(target, body):
-        # To draw a body takes longer than to answer it: cut, it is another.
-        ask_once(target, body)
-        ask_once(target, body[: len(body) // 2])
 
-    def ask_once(target, body):
-        answer = loop.run_until_complete(pets.request(*target, body))
-        statuses[answer.status] += 1
-        assert answer.status in (200, 400, 404, 405, 413), answer
+
+class Asker:
+    """Asks, and counts how it is answered."""
+
+    def __init__(self, server):
+        self.statuses = collections.Counter()
+        self._server = server
+        self._loop = asyncio.new_event_loop()
+
+    def ask(self, target, body, headers=(), more=()):
+        request = self._server.request(*target, body, headers=headers)
+        answer = self._loop.run_until_complete(request)
+        self.statuses[answer.status] += 1
+        assert answer.status in (200, 400, 404, 405, 413, *more), answer
         if answer.status != 200:
             assert answer.error
             assert "Traceback" not in answer.error
+        return answer
+
+    def close(self):
+        self._loop.close()
+
+
+@pytest.fixture
+def asker(pets):
+    with contextlib.closing(Asker(pets)) as asker:
+        yield asker
+
+
+@pytest.mark.slow
+def test_ten_thousand_odd_requests_break_nothing(asker):
+    @drawn(5_000)
+    @given(target=odd_predictions.TARGETS, body=odd_predictions.BODIES)
+    def ask(target, body):
+        # To draw a body takes longer than to answer it: cut, it is another.
+        asker.ask(target, body)
+        asker.ask(target, body[: len(body) // 2])
 
     ask()
-    loop.close()
+    statuses = asker.statuses
     assert statuses.total() == 10_000
     assert min(statuses[200], statuses[400]) > 500
+
+
+@pytest.mark.slow
+def test_ten_thousand_odd_inferences_break_nothing(asker):
+    @drawn(500)
+    @given(odd_inferences.INFERENCES)
+    def ask(inference):
+        target, request = inference
+        for body, headers in odd_inferences.variants(*request):
+            answer = asker.ask(target, body, headers, more=[415])
+            length = answer.headers.get("inference-header-content-length")
+            if target[1].endswith("/infer") and answer.status == 200:
+                outputs = json.loads(answer.body[: length and int(length)])
+                assert len(outputs["outputs"]) > 0
+
+    ask()
+    statuses = asker.statuses
+    assert statuses.total() == 500 * odd_inferences.VARIANTS == 10_000
+    assert min(statuses[200], statuses[400], statuses[404]) > 300
+    assert statuses[415] > 100

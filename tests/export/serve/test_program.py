@@ -112,6 +112,12 @@ def test_refusals(folder):
             ("--model=none", "--port=0"): "Received: --model=none, which is",
             (f"--model={folder}", f"--port={port}"): f"--port={port} .Address",
             (f"--model={folder}", "--name=a/b"): "Received: --name=a/b",
+            (f"--model={folder}", "--labels=a"): "a version each. Received: a.",
+            (
+                f"--model={folder}",
+                "--labels=a=1,b=9",
+            ): "Received: b=9; .* has 1",
+            (f"--model={folder}", "--cors=a.org"): "or origins.*: a.org. Try",
             ("folder",): "This program takes flags only. Received: folder",
         }
         for arguments, words in cases.items():

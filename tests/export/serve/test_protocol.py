@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from export.serve.limits import Refusal
-from export.serve.rest.protocol import read_request, write_answer
+from export.serve.rest.tf_serving.protocol import read_request, write_answer
 
 
 def spec(shape, dtype=tf.float32):

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from export.serve.labels import parse_labels
 from export.serve.limits import Limits
 from export.serve.model.served import ServedModel
 from tests.export.serve import served
@@ -179,6 +180,116 @@ def test_watching_finds_a_new_version(folder, exported):
     model.stop()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def asked(pets, which):
+    """The class scores that an address answers with."""
+    content = {"instances": IMAGES[:2].tolist()}
+    path = f"/v1/models/pets{which}:predict"
+    return [
+        row["scores"] for row in pets.predict(content, path).json["predictions"]
+    ]
+
+
+def scores(exported, number):
+    return served.offline(exported / number, images=IMAGES[:2])["scores"]
+
+
+def test_a_label_stays_with_its_version(folder, exported):
+    add(exported, folder)
+    pets = served.Served(folder, {"stable": 1, "canary": 2, "prod": 1})
+    assert statuses(pets) == {"1": "AVAILABLE", "2": "AVAILABLE"}
+    add(exported, folder, 3)
+    pets.model.refresh()
+    assert version(pets.model) == 3
+    answers = {
+        "1": ("/labels/stable", "/labels/prod", "/versions/1"),
+        "2": ("/labels/canary", "/versions/2", "/versions/3", ""),
+    }
+    for number, addresses in answers.items():
+        for address in addresses:
+            found = asked(pets, address)
+            np.testing.assert_allclose(
+                found, scores(exported, number), atol=1e-5
+            )
+
+
+def test_labels_of_the_other_protocol_and_the_other_routes(folder, exported):
+    add(exported, folder)
+    pets = served.Served(folder, {"stable": 1})
+    status = pets.get("/v1/models/pets/labels/stable").json
+    assert [row["version"] for row in status["model_version_status"]] == ["1"]
+    metadata = pets.get("/v1/models/pets/labels/stable/metadata").json
+    assert metadata["model_spec"]["version"] == "1"
+    answer = pets.get("/v2/models/pets/versions/stable")
+    assert answer.json["versions"] == ["1", "2"]
+    rows = IMAGES[:2].tolist()
+    tensor = served.tensor("images", "UINT8", [2, 8, 8, 3], rows)
+    path = "/v2/models/pets/versions/stable/infer"
+    answer = pets.ask("POST", path, {"inputs": [tensor]}).json
+    assert answer["model_version"] == "1"
+    found = np.reshape(answer["outputs"][-1]["data"], (2, 3))
+    np.testing.assert_allclose(found, scores(exported, "1"), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("pets/labels/old", "Unrecognized servable version label: old"),
+        ("dogs/labels/stable", "Unrecognized servable version label: stable"),
+        ("pets/labels/1", "Unrecognized servable version label: 1"),
+        ("pets/labels/", "Malformed request: POST /v1/models/pets/labels/"),
+        ("pets/versions/1/labels/stable", "Malformed request"),
+    ],
+)
+def test_labels_that_are_none(folder, path, words):
+    pets = served.Served(folder, {"stable": 1})
+    for verb in ("predict", "classify"):
+        answer = pets.ask(
+            "POST", f"/v1/models/{path}:{verb}", {"instances": [1]}
+        )
+        assert answer.status == 400
+        assert words in answer.error
+
+
+def test_a_version_with_a_label_outlives_its_folder(folder, exported):
+    add(exported, folder)
+    pets = served.Served(folder, {"stable": 1})
+    shutil.rmtree(folder / "1")
+    pets.model.refresh()
+    assert statuses(pets) == {"1": "AVAILABLE", "2": "AVAILABLE"}
+    shutil.copytree(exported / "2", folder / "1")
+    pets.model.refresh()
+    found = asked(pets, "/labels/stable")
+    np.testing.assert_allclose(found, scores(exported, "2"), atol=1e-5)
+    graph = folder / "1" / "saved_model.pb"
+    graph.write_bytes(graph.read_bytes()[:100])
+    pets.model.refresh()
+    assert asked(pets, "/labels/stable") == found
+    assert version(pets.model) == 2
+
+
+def test_labels_of_versions_that_are_not_there_or_broken(folder):
+    with pytest.raises(ValueError, match="Received: old=7; .*pets has 1"):
+        served.Served(folder, {"stable": 1, "old": 7})
+    (folder / "2").mkdir()
+    with pytest.raises(ValueError, match="Received: new=2, but version 2 cann"):
+        served.Served(folder, {"new": 2})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["stable", "stable=", "=1", "1=1", "a/b=1", "a:b=1", "a=b=1", "a=-1",
+     "a b=1", "a=1.0", "a=²", "a=" + "9" * 19],
+)  # fmt: skip
+def test_what_is_no_label(text):
+    with pytest.raises(ValueError, match="must be names with a version each"):
+        parse_labels(["stable=1", text])
+
+
+def test_a_label_given_twice():
+    with pytest.raises(ValueError, match="Received: stable twice"):
+        parse_labels(["stable=1", "stable=2"])
 
 
 def test_a_folder_that_is_none(tmp_path):

@@ -8,11 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from export.choices import DEFAULT
 from export.serve.limits import Refusal
+from export.serve.rest.answers import Answer
+from export.serve.rest.documents import chosen, parse_object
 from export.serve.rest.images import looks_like_an_image
 from export.serve.rest.tensors import array_of, short
 
-DEFAULT_SIGNATURE = "serving_default"
 Specs = Mapping[str, tf.TensorSpec]
 
 
@@ -28,6 +30,10 @@ class PredictRequest(NamedTuple):
     signature_name: str
     inputs: dict[str, np.ndarray]
     by_rows: bool
+
+    def answer(self, outputs: Mapping[str, np.ndarray]) -> Answer:
+        """Returns what the client is told."""
+        return Answer(write_answer(outputs, self.by_rows))
 
 
 def read_request(
@@ -45,21 +51,9 @@ def read_request(
     Raises:
         Refusal: The body is not such a request.
     """
-    document = _parse(body)
-    name = document.get("signature_name", DEFAULT_SIGNATURE)
-    if not isinstance(name, str):
-        raise Refusal(
-            400,
-            "'signature_name' key must be a string value. "
-            f"Received: {short(name)}.",
-        )
-    if name not in signatures:
-        raise Refusal(
-            400,
-            f'Serving signature name: "{short(name)}" not found in '
-            f"signature def. It has: {', '.join(sorted(signatures))}.",
-        )
-    specs = signatures[name]
+    document = parse_object(body, _hint(body))
+    name = document.get("signature_name", DEFAULT)
+    specs = chosen(name, signatures)
     by_rows = "instances" in document
     if by_rows == ("inputs" in document):
         raise Refusal(
@@ -102,23 +96,6 @@ def write_answer(outputs: Mapping[str, np.ndarray], by_rows: bool) -> bytes:
             for row in zip(*columns.values(), strict=True)
         ]
     return json.dumps({"predictions": rows}).encode()
-
-
-def _parse(body):
-    if not body.strip():
-        raise Refusal(400, "JSON Parse error: The document is empty")
-    try:
-        document = json.loads(body)
-    except RecursionError:
-        raise Refusal(400, "JSON Parse error: nested too deeply") from None
-    except ValueError as problem:  # also of text that is not Unicode
-        hint = _hint(body)
-        raise Refusal(400, f"JSON Parse error: {problem}{hint}") from None
-    if not isinstance(document, dict):
-        raise Refusal(
-            400, f"Expected a JSON object. Received: {short(document)}."
-        )
-    return document
 
 
 def _hint(body):

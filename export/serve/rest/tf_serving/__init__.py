@@ -1,0 +1,1 @@
+"""TensorFlow Serving's REST protocol: its routes and its JSON."""
