@@ -48,6 +48,7 @@ REFUSED = {
     "export.serve --name=a/b": "`--name` must fit between the slashes",
     "export.serve --model=none": "--model=none, which is no folder",
     "export.serve --model=mnist --name=a:b": "Received: --name=a:b",
+    "export.serve --model=mnist --labels=a=1": "needs a folder of versions",
     "export.weights --run_dir=nowhere": "Received: run_dir=nowhere",
     "export.weights --out=a.keras": "must be one of '.npz'",
     "export.serve --model=export": "--model=export, which has none",

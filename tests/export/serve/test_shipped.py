@@ -15,6 +15,7 @@ import encapnet_tf
 from encapnet_tf.data import one_view
 from encapnet_tf.weights import sample_images
 from encapnet_tf.weights.archive import shipped_path
+from export.choices import CARD
 from export.serve.model.drawn_samples import style_of
 from export.version.from_archive import exported_archive
 from tests import forked
@@ -112,7 +113,7 @@ def test_it_answers_and_draws_as_the_network_does(shipped):
     np.testing.assert_allclose(
         drawn["images"], decoder.reconstruct(tf.constant(capsules)), atol=1e-5
     )
-    card = (folder / "1" / "model_card.md").read_text()
+    card = (folder / "1" / CARD).read_text()
     assert "- licence: Apache-2.0" in card
 
 
