@@ -13,7 +13,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 from export.choices import DEFAULT, RECONSTRUCT
 from export.graph.inference import inference, reconstruction
-from export.model_path import kind_of
+from export.model_path import archive_at, kind_of
 from export.onnx_packages import TO_RUN, check_installed
 from export.prediction import (
     OpenedModel,
@@ -25,7 +25,7 @@ from export.prediction import (
 from export.version.folders import versions
 from trainers.quiet import silenced_stderr
 from trainers.recipe import Recipe
-from trainers.runs.finished import Run, load_run
+from trainers.runs.finished import Run, load_archive, load_run
 from trainers.runs.folder import RunFolder
 
 
@@ -126,8 +126,8 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
 
     Args:
         path: A `.tflite` or `.onnx` file, a SavedModel, a folder of versions
-            of it (the newest is taken), the folder of a run, or a `.keras`
-            file.
+            of it (the newest is taken), the folder of a run, a `.keras` file,
+            an archive of weights, or the name of one that ships.
 
     Returns:
         A model.
@@ -140,6 +140,8 @@ def open_model(path: str | os.PathLike) -> OpenedModel:
     kind = kind_of(path)
     if kind == "lite":
         return OpenedLite(path)
+    if kind == "archive":
+        return OpenedRun(load_archive(archive_at(path)))
     if kind == "onnx":
         check_installed(TO_RUN)
         from export.opened_onnx import OpenedOnnx

@@ -14,7 +14,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # They train or export a network, measure, or start a browser: seconds each.
 _SLOW_FIXTURES = {
-    "browser", "exported", "loaded", "measured", "models", "saved", "trained",
+    "browser", "exported", "loaded", "measured", "models", "saved", "shipped",
+    "trained",
 }  # fmt: skip
 
 

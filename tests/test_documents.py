@@ -140,7 +140,7 @@ def test_programs_accept_every_command_of_the_documents():
         "trainers.summary", "trainers.reproduce", "trainers.benchmark",
         "trainers.launch", "trainers.h_imagenet", "trainers.runs",
         "trainers.command.completion", "export", "export.predict",
-        "export.serve",
+        "export.serve", "export.weights",
     }  # fmt: skip
     wrong = ("trainers.fit", "--epoch_number=3")
     answer = subprocess.run(

@@ -16,11 +16,13 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("encapnet_tf", "export", "trainers")
 # A part may import itself and the parts before it.
 ORDER = (
-    "backend checks choices keras_internals lazy tensorflow_internals version",
+    "backend cache checks choices keras_internals lazy tensorflow_internals "
+    "version",
     "config",
     "ops",
     "layers",
     "losses training_only",
+    "weights",
     "models agreement",
 )
 LEVEL = {

@@ -18,7 +18,7 @@ PROGRAMS = (
     "trainers.fit", "trainers.tune", "trainers.reproduce", "trainers.evaluate",
     "trainers.summary", "trainers.benchmark", "trainers.h_imagenet",
     "trainers.launch", "trainers.runs", "trainers.command.completion",
-    "export", "export.predict", "export.serve",
+    "export", "export.predict", "export.serve", "export.weights",
 )  # fmt: skip
 SLOW_TO_START = (
     "tensorflow", "keras", "matplotlib", "scipy", "keras_tuner", "uvicorn",
@@ -55,8 +55,12 @@ REFUSED = {
     "export runs/latest": "takes flags only. Received: runs/latest",
     "export.predict": "Name image files or folders of them.",
     "export.predict --model=none x.png": "model=none, which does",
-    "export.serve": "`--model` must name a folder",
+    "export.serve --name=a/b": "`--name` must fit between the slashes",
     "export.serve --model=none": "--model=none, which is no folder",
+    "export.serve --model=mnist --name=a:b": "Received: --name=a:b",
+    "export.serve --model=mnist --labels=a=1": "needs a folder of versions",
+    "export.weights --run_dir=nowhere": "Received: run_dir=nowhere",
+    "export.weights --out=a.keras": "must be one of '.npz'",
     "export.serve --model=export": "--model=export, which has none",
 }
 COMMANDS = [

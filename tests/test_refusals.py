@@ -27,6 +27,7 @@ CASES = {
     "trainers.h_imagenet stray": "Received: stray",
     "export --run_dir=none": "Received: run_dir=none",
     "export.predict --model=none x.png": "Received: model=none",
+    "export.weights --run_dir=none": "Received: run_dir=none",
     "export.serve --model=none": "`--model` must be a folder",
 }
 

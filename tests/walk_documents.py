@@ -57,6 +57,7 @@ def prepare() -> None:
         for number in range(60):
             picture.save(f"{kind}/{number}.jpg")
     picture.save("photo.jpg")
+    picture.save("digit.png")
     finish(
         "trainers.fit", "--variant=encapnet_tiny", "--decoder=conv",
         "--dataset=npz:mine.npz", "--epochs=1", f"--run_dir={_DONE}",

@@ -44,6 +44,7 @@ def add_page(
             "classes": version.labels,
             "image_shape": version.image_shape,
             "samples": list(version.samples),
+            "drawing": version.drawing,
             "reconstruct": RECONSTRUCT in version.signatures,
             "max_megabytes": limits.max_megabytes,
             "max_megapixels": limits.max_megapixels,

@@ -6,6 +6,8 @@ import shutil
 import tempfile
 from collections.abc import Callable
 
+from encapnet_tf.weights import SHIPPED
+
 
 def versions(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
     """Returns the version folders by their numbers, in order.
@@ -29,8 +31,9 @@ def check_has_versions(folder: pathlib.Path) -> None:
     """Refuses a folder in which there is nothing to serve."""
     if not folder.is_dir():
         raise ValueError(
-            "`--model` must be a folder that `python -m export` wrote. "
-            f"Received: --model={folder}, which is no folder."
+            "`--model` must be a folder that `python -m export` wrote, or one "
+            f"of {', '.join(SHIPPED)}. Received: --model={folder}, which is "
+            "no folder."
         )
     if not versions(folder):
         raise ValueError(

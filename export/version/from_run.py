@@ -3,8 +3,6 @@
 import pathlib
 from typing import NamedTuple
 
-import tensorflow as tf
-
 from encapnet_tf.checks import check_choice
 from export.choices import (
     DEFAULT_FORMATS,
@@ -13,7 +11,6 @@ from export.choices import (
     TOLERANCE,
 )
 from export.onnx_packages import TO_WRITE, check_installed
-from export.version.folders import write_version
 from export.version.model_card import WrittenFormat
 from export.version.samples import read_samples
 from export.version.stages import READING, Wanted, stages
@@ -95,12 +92,7 @@ def export_run(
                 f"cannot be had: {samples.absence}"
             )
         writer = VersionWriter(run, samples, wanted, progress)
-        try:
-            folder = write_version(out, writer.write, writer.write_card)
-        except (OSError, tf.errors.OpError) as problem:
-            # The second is what TensorFlow raises on a full or read-only disk.
-            reason = getattr(problem, "message", problem)
-            raise OSError(f"Cannot write to {out}: {reason}") from problem
+        folder = writer.write_next(out)
     refused += writer.refused
     return Export(folder, writer.written, refused, samples.absence)
 

@@ -68,7 +68,7 @@ def model_card(
             "## How images are fitted",
             _fitting(run),
             "## Intended use",
-            _intended_use(run),
+            intended_use(run),
             "## How it was trained",
             _training(run),
             "## Made with",
@@ -90,12 +90,13 @@ def _summary(run, facts):
             f"- parameters: {count_parameters(run.model).inference:,}",
             f"- multiply-adds an image: {cost.inference_multiply_adds:,}",
             f"- after training: {error_sentence(run.summary)}",
-            f"- an image is looked at {_view(run.recipe.augmentation)}",
+            f"- an image is looked at {view(run.recipe.augmentation)}",
         )
     )
 
 
-def _view(augmentation):
+def view(augmentation: str) -> str:
+    """Says which view of an image counts, after a kind of augmentation."""
     if augmentation == "none":
         return "whole"
     return (
@@ -195,7 +196,8 @@ def _fitting(run):
     )
 
 
-def _intended_use(run):
+def intended_use(run: Run) -> str:
+    """Says what a network is for, and what it has not been tested on."""
     names = ", ".join(run.class_names[:10])
     more = ", …" if len(run.class_names) > 10 else ""
     return (

@@ -64,10 +64,7 @@ def read_samples(
     except (DataUnavailable, ValueError, OSError) as problem:
         if dataset or data_dir:
             raise
-        noise = np.random.default_rng(0).integers(
-            0, 256, (NUM_IMAGES, *shape), np.uint8
-        )
-        return Samples(noise, None, None, str(problem))
+        return noise(shape, str(problem))
     if data.class_names != run.class_names:
         raise ValueError(
             "The data must have the classes of the run. Received: "
@@ -78,6 +75,13 @@ def read_samples(
     calibration, _ = _read(data.train, _CALIBRATION_IMAGES, shape)
     counts = None if dataset else _training_counts(run, data)
     return Samples(images, labels, calibration, "", counts)
+
+
+def noise(shape: tuple[int, int, int], absence: str) -> Samples:
+    """Returns images of noise, and why there are no others."""
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (NUM_IMAGES, *shape), np.uint8)
+    return Samples(images, None, None, absence)
 
 
 def _training_counts(run, data):

@@ -1,9 +1,11 @@
 """The files of a version: written, checked, timed and described."""
 
+import os
 import pathlib
 import tempfile
 
 import numpy as np
+import tensorflow as tf
 
 from export.choices import (
     CARD,
@@ -17,6 +19,7 @@ from export.graph.inference import inference, reconstruction
 from export.graph.servable import Servable
 from export.opened import OpenedLite, OpenedRun, OpenedSavedModel
 from export.version import hub
+from export.version.folders import write_version
 from export.version.lite import convert, file_name
 from export.version.model_card import CardFacts, WrittenFormat, model_card
 from export.version.parity import Drawn, check_parity, scores_of
@@ -74,6 +77,19 @@ class VersionWriter:
         self._samples = samples
         self._wanted = wanted
         self._progress = progress
+
+    def write_next(self, out: str | os.PathLike) -> pathlib.Path:
+        """Writes the next version in a folder and returns where it is.
+
+        Raises:
+            OSError: It cannot be written; nothing is left of it.
+        """
+        try:
+            return write_version(out, self.write, self.write_card)
+        except (OSError, tf.errors.OpError) as problem:
+            # The second is what TensorFlow raises on a full or read-only disk.
+            reason = getattr(problem, "message", problem)
+            raise OSError(f"Cannot write to {out}: {reason}") from problem
 
     def write(self, folder: pathlib.Path) -> None:
         """Writes the formats and labels; keeps what passes the checks."""

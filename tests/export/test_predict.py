@@ -11,6 +11,7 @@ from PIL import Image
 
 from encapnet_tf import create_model, layers
 from encapnet_tf.data import load
+from encapnet_tf.weights import sample_images
 from export.opened import open_model
 from export.predict import __main__ as program
 from tests.conformance import VARIANT_OVERRIDES
@@ -65,6 +66,18 @@ def test_every_kind_of_model_gives_the_same_table(models, pictures, capsys):
     assert len(rows) == 6
     files = sorted(pictures.rglob("*.png"))
     assert [row.split()[0] for row in rows] == [str(f) for f in files]
+
+
+def test_a_shipped_network_is_asked_by_its_name(tmp_path, capsys):
+    images, labels = sample_images("mnist")
+    for number in range(8):
+        name = tmp_path / f"{number}_{labels[number]}.png"
+        Image.fromarray(images[number, ..., 0]).save(name)
+    assert run("--model=mnist", tmp_path) == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    for row in rows:
+        name, found, *_ = row.split()
+        assert name.endswith(f"_{found}.png")
 
 
 def test_json_has_one_object_per_image(models, pictures, capsys):

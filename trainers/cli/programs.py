@@ -24,6 +24,7 @@ GROUPS = {
         "export": "export",
         "predict": "export.predict",
         "serve": "export.serve",
+        "weights": "export.weights",
     },
     "Study": {
         "reproduce": "trainers.reproduce",

@@ -2,8 +2,9 @@
 
 import json
 import os
+import pathlib
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -11,6 +12,8 @@ import tensorflow as tf
 
 import encapnet_tf
 from encapnet_tf.layers import Lengths
+from encapnet_tf.weights.archive import damaged, read_archive
+from encapnet_tf.weights.trained import read_model
 from trainers.recipe import Recipe, make_recipe
 from trainers.runs.folder import (
     RunFolder,
@@ -69,7 +72,7 @@ def load_run(run_dir: str | os.PathLike) -> Run:
     folder = check_finished("run_dir", run_dir)
     recipe = _read_recipe(folder)
     summary = _read_summary(folder)
-    model = _read_model(folder.model)
+    model = read_model(folder.model)
     if model.output_shape[-1] != len(summary["class_names"]):
         raise ValueError(
             "The files of a run must belong together. Received: "
@@ -77,6 +80,32 @@ def load_run(run_dir: str | os.PathLike) -> Run:
             f"{folder.summary} with {len(summary['class_names'])} classes."
         )
     return Run(folder, recipe, model, summary)
+
+
+def load_archive(path: pathlib.Path) -> Run:
+    """Loads the run that an archive of weights was made from.
+
+    Args:
+        path: A file that `python -m export.weights` wrote.
+
+    Returns:
+        The run, its network with the decoder where there is one.
+
+    Raises:
+        ValueError: The file is damaged.
+    """
+    about, _ = read_archive(path)
+    try:
+        recipe, summary = make_recipe(about["recipe"]), about["summary"]
+        decoder = {k: v for k, v in about["config"].items() if k == "decoder"}
+    except (KeyError, TypeError, ValueError) as problem:
+        raise damaged(path, problem) from problem
+    model = encapnet_tf.create_model(
+        about["variant"], weights=path, **decoder
+    )  # fmt: skip
+    # Whatever it was trained in, the weights are float32.
+    recipe = replace(recipe, dtype_policy="float32")
+    return Run(RunFolder(path.with_suffix("")), recipe, model, summary)
 
 
 def versions() -> dict[str, str]:
@@ -96,7 +125,7 @@ def start_from(model: keras.Model, path: str | os.PathLike) -> None:
         model: Gets them.
         path: The folder of a finished run, or a `.keras` file.
     """
-    other = _read_model(model_to_start_from(path))
+    other = read_model(model_to_start_from(path))
     weights = {v.path: v for v in other.weights}
     missing = []
     for variable in model.weights:
@@ -118,7 +147,7 @@ def _read_recipe(folder):
     try:
         return make_recipe(read_recipe(folder.config))
     except (TypeError, ValueError) as problem:
-        raise _damaged(folder.config, problem) from problem
+        raise damaged(folder.config, problem) from problem
 
 
 def _read_summary(folder):
@@ -126,23 +155,7 @@ def _read_summary(folder):
         summary = json.loads(folder.summary.read_text())
         names = summary["class_names"]
     except (ValueError, KeyError, TypeError) as problem:
-        raise _damaged(folder.summary, problem) from problem
+        raise damaged(folder.summary, problem) from problem
     if not isinstance(names, list) or not names:
-        raise _damaged(folder.summary, "no list of class names")
+        raise damaged(folder.summary, "no list of class names")
     return summary
-
-
-def _read_model(path):
-    try:
-        return keras.models.load_model(path, compile=False)
-    # Keras passes on whatever zip, HDF5, JSON or a layer raises.
-    except Exception as problem:
-        raise _damaged(path, problem) from problem
-
-
-def _damaged(path, problem):
-    reason = str(problem).strip().splitlines() or [type(problem).__name__]
-    return ValueError(
-        f"{path} is damaged or was written by another version. "
-        f"Received: {reason[0][:200]}"
-    )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from encapnet_tf.weights import MODEL_FILE
 from trainers.files import locked, written_atomically
 from trainers.tables import error_sentence
 
@@ -55,7 +56,7 @@ class RunFolder:
     def __init__(self, path: str | os.PathLike):
         self.path = pathlib.Path(path)
         self.config = self.path / "config.json"
-        self.model = self.path / "model.keras"
+        self.model = self.path / MODEL_FILE
         self.metrics = self.path / "metrics.csv"
         self.summary = self.path / "summary.json"
         self.result = self.path / "result.json"

@@ -8,12 +8,13 @@ them say nothing about the paper's tables; use `svhn` for those.
 
 import concurrent.futures
 import os
-import pathlib
 import uuid
 import zipfile
 
 import numpy as np
 from absl import logging
+
+from encapnet_tf.cache import cache_folder
 
 NUM_TRAIN = 20_000
 NUM_TEST = 4_000
@@ -53,18 +54,13 @@ def load_house_numbers(
             f"num_train={num_train}, num_test={num_test}, seed={seed}."
         )
     name = f"house_numbers-v{_VERSION}-{num_train}-{num_test}-{seed}.npz"
-    path = _cache_folder(cache_dir) / name
+    path = cache_folder(cache_dir) / name
     arrays = _read(path, counts)
     if arrays is None:
         logging.info("Rendering %d house numbers, once.", sum(counts))
         arrays = _render_all(counts, seed)
         _write(path, arrays)
     return arrays
-
-
-def _cache_folder(cache_dir):
-    default = os.environ.get("ENCAPNET_CACHE") or "~/.cache/encapnet_tf"
-    return pathlib.Path(cache_dir or default).expanduser()
 
 
 def _render_all(counts, seed):

@@ -9,6 +9,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from export.choices import DEFAULT
 from export.serve.limits import Limits, Refusal
+from export.serve.model.drawn_samples import style_of
 from export.serve.model.signatures import (
     IMAGE_BYTES,
     DecodingSignature,
@@ -47,6 +48,7 @@ class LoadedVersion:
         self.signature_defs = _signature_defs(folder)
         self.labels = _labels(folder)
         self.samples = _samples(folder)
+        self.drawing = style_of(self.samples.values())
         for signature in self.signatures.values():
             signature.bind(self._session)
             signature.warm_up([1, limits.max_batch])

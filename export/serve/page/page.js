@@ -1,6 +1,6 @@
 import { say, showAnswer } from "./answer.js";
 import { hideDecoder, showDecoder } from "./decoder.js";
-import { clearPad, invertPad } from "./pad.js";
+import { clearPad, drawnImage, invertPad } from "./pad.js";
 import { learn, png, predict, predictPath, request, seen, sendable, Trouble } from "./server.js";
 
 const $ = (id) => document.getElementById(id);
@@ -71,7 +71,7 @@ function classifyFiles(files) {
 
 function classifyDrawing() {
   return attempt(async (isNewest) => {
-    const item = await answered(await png(pad));
+    const item = await answered(await png(drawnImage(about.drawing)));
     if (!isNewest()) return;
     hideSeveral();
     show({ ...item, drawn: true, name: "drawing.png" });
@@ -204,7 +204,9 @@ function newSample(file) {
 }
 
 function setDrawing(on) {
-  for (const part of [pad, $("clear"), $("invert")]) part.hidden = !on;
+  for (const part of [pad, $("clear")]) part.hidden = !on;
+  // Where samples say how a drawing has to look there is nothing to choose.
+  $("invert").hidden = !on || Boolean(about?.drawing);
   $("draw").setAttribute("aria-pressed", String(on));
   if (on) $("preview").hidden = true;
   $("invitation").hidden = on || !$("preview").hidden;
@@ -217,7 +219,7 @@ pad.addEventListener("pointerup", classifyDrawing);
 $("draw").addEventListener("click", () => {
   const on = $("draw").getAttribute("aria-pressed") !== "true";
   if (on) {
-    clearPad();
+    clearPad(about?.drawing);
     showSeen(null);
     hideSeveral();
     asked += 1;
@@ -226,7 +228,7 @@ $("draw").addEventListener("click", () => {
   }
   setDrawing(on);
 });
-$("clear").addEventListener("click", clearPad);
+$("clear").addEventListener("click", () => clearPad(about?.drawing));
 $("invert").addEventListener("click", () => {
   invertPad();
   classifyDrawing();

@@ -74,6 +74,12 @@ def png(image, kind="PNG", **options):
     return file.getvalue()
 
 
+def pixels(file):
+    """The pixels of an encoded image, RGB."""
+    with Image.open(io.BytesIO(file)) as image:
+        return np.asarray(image.convert("RGB"))
+
+
 def b64(content):
     return {"b64": base64.b64encode(content).decode()}
 

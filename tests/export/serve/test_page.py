@@ -3,7 +3,6 @@
 import functools
 import io
 import json
-import shutil
 import subprocess
 
 import numpy as np
@@ -13,28 +12,7 @@ from PIL import Image
 from playwright import sync_api as playwright
 
 from encapnet_tf.data.images.pillow import read_image
-from tests.conftest import skip_or_fail
 from tests.export.serve import served
-
-CHROMIUM = next(
-    filter(
-        None,
-        map(shutil.which, ("chromium", "chromium-browser", "google-chrome")),
-    ),
-    None,
-)
-FLAGS = [
-    f"--{flag}"
-    for flag in (
-        "no-sandbox",
-        "disable-gpu",
-        "disable-quic",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-    )
-]
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +26,6 @@ def pets(tmp_path_factory):
 def server(pets):
     with served.listening(pets.app) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        skip_or_fail("no Chromium is installed (Debian: chromium)")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ def test_samples_are_those_of_the_model_alone(pets):
         "classes": ["cat", "dog", "café"],
         "image_shape": [8, 8, 3],
         "samples": ["0_cat.png", "1_dog.png", "2_café.png"],
+        "drawing": None,
         "reconstruct": False,
         "max_megabytes": 10.0,
         "max_megapixels": 16.0,

@@ -108,7 +108,7 @@ def test_refusals(folder):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         cases = {
-            (): "`--model` must name a folder.* Received: nothing",
+            ("--name=a/b", "--port=0"): "Received: --name=a/b",
             ("--model=none", "--port=0"): "Received: --model=none, which is",
             (f"--model={folder}", f"--port={port}"): f"--port={port} .Address",
             (f"--model={folder}", "--name=a/b"): "Received: --name=a/b",
