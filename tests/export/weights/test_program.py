@@ -15,8 +15,9 @@ from export.opened import open_model
 from export.weights import __main__ as program
 from export.weights.card import training_command
 from trainers import cli
-from trainers.recipe import make_recipe, read_recipe
+from trainers.recipe import make_recipe
 from trainers.runs.finished import load_archive, load_run
+from trainers.stored_recipe import read_recipe
 
 IMAGES = np.random.default_rng(0).random((6, 32, 32, 3), np.float32)
 
