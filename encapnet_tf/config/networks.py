@@ -51,7 +51,7 @@ class CapsuleConfig(NetworkConfig):
     """What every network has that ends in class capsules."""
 
     decoder: str = "none"  # or "conv": Sabour et al., made convolutional
-    decoder_weight: float = 0.0005  # Sabour et al., section 4.1
+    decoder_weight: float | None = None  # None: the decoder's own
 
     def __post_init__(self):
         """Checks the decoder."""

@@ -8,11 +8,16 @@ import keras
 import tensorflow as tf
 
 from encapnet_tf import ops
+from encapnet_tf.checks import check_above_zero
 
 # The first maps are at most this large; each convolution then doubles them.
 _LARGEST_START = 8
 _START_CHANNELS = 32
 _LEAST_CHANNELS = 8
+# Sabour et al., section 4.1, for digits in grey.
+_GREY_WEIGHT = 0.0005
+# Ours: with less, images in colour are drawn as their mean, all alike.
+_COLOUR_WEIGHT = 0.01
 
 _told = threading.local()
 
@@ -49,7 +54,8 @@ class CapsuleDecoder(keras.layers.Layer):
     convolutions double them up to the image.
 
     Args:
-        weight: Factor of the error.
+        weight: Factor of the error; default: 0.0005 for images in grey, 0.01
+            for images in colour.
 
     Call arguments:
         inputs: `[capsules, images]`: `(B, M, D)`, and `(B, H, W, C)` in [0, 1].
@@ -66,14 +72,10 @@ class CapsuleDecoder(keras.layers.Layer):
         TensorShape([2, 28, 28, 1])
     """
 
-    def __init__(self, weight=0.0005, **kwargs):
+    def __init__(self, weight=None, **kwargs):
         # The capsules pass through as they are under mixed precision, too.
         super().__init__(autocast=False, **kwargs)
-        if weight <= 0:
-            raise ValueError(
-                f"`weight` must be > 0. Received: weight={weight}. "
-                "Sabour et al. have 0.0005."
-            )
+        check_above_zero(weight=weight)
         self.weight = weight
         self._recent = threading.local()
         self.loss_metric = keras.metrics.Mean(f"{self.name}_loss")
@@ -82,6 +84,8 @@ class CapsuleDecoder(keras.layers.Layer):
         """Makes the layers that lead from a capsule to an image."""
         _check_shapes(input_shape)
         (_, count, dim), (_, *self.image_size, image_channels) = input_shape
+        own = _GREY_WEIGHT if image_channels == 1 else _COLOUR_WEIGHT
+        self.factor = own if self.weight is None else self.weight
         doublings = 0
         while max(self.image_size) > _LARGEST_START * 2**doublings:
             doublings += 1
@@ -118,7 +122,7 @@ class CapsuleDecoder(keras.layers.Layer):
             squares = tf.square(drawn - tf.cast(images, tf.float32))
             error = tf.reduce_mean(tf.reduce_sum(squares, axis=(1, 2, 3)))
             self.loss_metric.update_state(error)
-            loss = self.weight * error
+            loss = self.factor * error
             self.add_loss(loss)
             self._recent.loss = loss
         return capsules

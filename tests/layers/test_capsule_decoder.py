@@ -69,8 +69,17 @@ def test_the_loss_is_the_weighted_squared_error_of_the_true_class():
     assert float(decoder.recent_loss) == loss
 
 
-def test_the_default_weight_is_that_of_sabour_et_al():
-    assert CapsuleDecoder().weight == 0.0005
+@pytest.mark.parametrize(("channels", "factor"), [(1, 0.0005), (3, 0.01)])
+def test_the_default_weight_is_that_of_sabour_et_al_in_grey(channels, factor):
+    """In colour it has to be larger, or all is drawn as the mean image."""
+    images = np.ones((4, 8, 8, channels), "float32")
+    decoder = made(images)
+    with true_classes(LABELS):
+        decoder([CAPSULES, images], training=True)
+    error = float(decoder.loss_metric.result())
+    (loss,) = decoder.losses
+    assert float(loss) == pytest.approx(factor * error, rel=1e-5)
+    assert decoder.get_config()["weight"] is None
 
 
 def test_no_other_capsule_has_a_part_in_the_loss():
