@@ -217,10 +217,12 @@ def _capsules(run, split, folder, say):
     draw_capsules(statistics, run.class_names, folder / "capsules.png")
     found = winner_report.report_winners(run, split, folder)
     used = [n for n in found["entries_in_use"].values() if n is not None]
-    say(
-        f"Entries in use per winning capsule: {np.mean(used):.1f} of "
-        f"{statistics.effects.shape[1]} ({min(used):.1f} to {max(used):.1f})."
-    )
+    if used:
+        say(
+            f"Entries in use per winning capsule: {np.mean(used):.1f} of "
+            f"{statistics.effects.shape[1]} ({min(used):.1f} to "
+            f"{max(used):.1f})."
+        )
     if "reconstruction_error" in found:
         say(
             "Mean squared error of a reconstructed pixel: "

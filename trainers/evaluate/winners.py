@@ -63,23 +63,27 @@ def read_winners(
 
 
 def entries_in_use(capsules: np.ndarray) -> float:
-    """Counts the entries over which capsules `(N, D)` are spread.
+    """Counts the entries over which the capsules `(N, D)` of a class differ.
 
-    1 / Σ p², with p the shares of the entries in the mean squared length: 1
-    where one entry holds everything, D where all hold the same.
+    1 / Σ p², with p the shares of the entries in the variance: 1 where images
+    of the class differ in one entry alone, D where they differ in all alike.
+    What they have in common, their mean, says no more than the class.
 
     Example:
-        >>> entries_in_use(np.array([[3.0, 0.0, 0.0], [2.0, 0.0, 0.0]]))
+        >>> entries_in_use(np.array([[3.0, 5.0, 0.0], [2.0, 5.0, 0.0]]))
         1.0
-        >>> entries_in_use(np.array([[1.0, -1.0, 0.0], [-2.0, 2.0, 0.0]]))
+        >>> entries_in_use(np.array([[1.0, 5.0, -1.0], [2.0, 5.0, -2.0]]))
         2.0
     """
-    squares = np.square(capsules, dtype=np.float64).mean(axis=0)
-    return float(squares.sum() ** 2 / np.square(squares).sum())
+    variances = np.var(capsules, axis=0, dtype=np.float64)
+    return float(variances.sum() ** 2 / np.square(variances).sum())
 
 
 def entries_by_class(winners: Winners, count: int) -> list[float | None]:
-    """Returns the entries in use of each of `count` classes; None: never won.
+    """Returns the entries in use of each of `count` classes.
+
+    None where a class has won fewer than two images, or always with the same
+    capsule.
 
     Example:
         >>> winners = Winners(np.array([1, 1]), np.eye(2), None)
@@ -87,7 +91,10 @@ def entries_by_class(winners: Winners, count: int) -> list[float | None]:
         [None, 2.0]
     """
     owned = [winners.capsules[winners.classes == n] for n in range(count)]
-    return [entries_in_use(own) if len(own) else None for own in owned]
+    return [
+        entries_in_use(own) if len(own) and np.var(own, axis=0).any() else None
+        for own in owned
+    ]
 
 
 def nearest(winners: Winners, place: int, count: int) -> np.ndarray:

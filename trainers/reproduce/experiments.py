@@ -313,8 +313,9 @@ EXPERIMENTS = {
             "Ours: the paper has no decoder. On MNIST Sabour et al. (2017) "
             "report 0.34 and 0.35% without one (1 and 3 routing iterations), "
             "0.29 and 0.25% with one.",
-            "Entries in use: of the 16 of a class capsule, on validation "
-            "images, mean over the classes.",
+            "Entries in use: over how many of its 16 entries the capsules of "
+            "a class differ, on validation images, mean over the classes "
+            "(docs/decoder.md).",
         ),
         questions=(Question("Does a decoder help?", "conv", "none"),),
     ),

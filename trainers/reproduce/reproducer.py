@@ -83,13 +83,13 @@ class Reproducer(Trainer):
 
 
 def _entries(loop):
-    """Over how many entries class capsules are spread, mean over classes."""
+    """Over how many entries capsules of a class differ, mean over classes."""
     if loop.recipe.network().scores != "lengths":
         return {}
     model, classes = loop.single_model(), len(loop.dataset.class_names)
     winners = read_winners(model, loop.validation, loop.recipe.augmentation)
     found = [n for n in entries_by_class(winners, classes) if n is not None]
-    return {"entries_in_use": statistics.fmean(found)}
+    return {"entries_in_use": statistics.fmean(found) if found else None}
 
 
 class _StoppingClock(StepClock):

@@ -12,6 +12,7 @@ from trainers.evaluate.winners import (
     Winners,
     decoder_of,
     draw,
+    entries_by_class,
     entries_in_use,
     moved,
     nearest,
@@ -63,11 +64,22 @@ def test_without_a_decoder_there_are_no_errors(stripes):
 
 def test_entries_in_use_count_equal_shares():
     rng = np.random.default_rng(0)
-    signs = rng.choice([-1.0, 1.0], (50, 6))
+    signs = rng.permuted(np.tile([[-1.0], [1.0]], (25, 6)), axis=0)
     for count in range(1, 7):
         capsules = np.where(np.arange(6) < count, signs, 0)
         assert entries_in_use(capsules) == pytest.approx(count)
         assert entries_in_use(7 * capsules) == pytest.approx(count)
+        # What all capsules of a class have in common says the class alone.
+        assert entries_in_use(capsules + rng.normal(size=6)) == pytest.approx(
+            count
+        )
+
+
+def test_a_class_without_two_different_capsules_has_no_entries_in_use():
+    classes = np.array([0, 1, 1, 2, 2])
+    capsules = np.array([[1.0, 0], [1, 0], [1, 0], [1, 0], [2, 0]])
+    winners = Winners(classes, capsules, None)
+    assert entries_by_class(winners, 4) == [None, None, 1.0, None]
 
 
 def test_the_nearest_are_of_the_same_class_and_in_order():
