@@ -3,6 +3,9 @@
 import { minus } from "./answer.js";
 import { reconstruct } from "./server.js";
 
+// How far an entry is moved either way, as in the pictures of `evaluate`.
+const FAR = 0.25;
+
 const $ = (id) => document.getElementById(id);
 
 // What is on show: the capsules, all but the winner zero, and whose they are.
@@ -37,12 +40,12 @@ function newSlider(_, place) {
   const number = label.appendChild(document.createElement("span"));
   number.textContent = place;
   const slider = label.appendChild(document.createElement("input"));
-  Object.assign(slider, { type: "range", min: -1, max: 1, step: 0.01 });
+  Object.assign(slider, { type: "range", min: -FAR, max: FAR, step: 0.01 });
   slider.setAttribute("aria-label", `Entry ${place}`);
   // For the eye: the slider itself says its value.
   label.appendChild(document.createElement("span")).ariaHidden = "true";
   slider.addEventListener("input", () => {
-    shown.entries[place] = Number(slider.value);
+    shown.entries[place] = shown.first[place] + Number(slider.value);
     showEntry(label, place);
     draw();
   });
@@ -59,7 +62,7 @@ function showEntry(label, place) {
 function reset() {
   shown.entries = [...shown.first];
   for (const [place, label] of [...$("sliders").children].entries()) {
-    label.children[1].value = shown.entries[place];
+    label.children[1].value = 0;
     showEntry(label, place);
   }
   draw();
