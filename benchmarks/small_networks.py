@@ -2,11 +2,12 @@
 
 Measured: a training step at batch 64, and the exported SavedModel, LiteRT and
 ONNX files (two threads; ONNX where its packages are installed) at batch 1 and
-64, of untrained networks. All of one column
-take turns; medians, and how many times as long as `encapnet_small` each takes.
+64, of untrained networks. All of one column take turns; medians, and how many
+times as long as `encapnet_small` each takes.
 
 - former: `encapnet_small` as it was (three modules with type II layers, an
   aide, an agreement unit)
+- decoder: `encapnet_small` with a decoder, which is gone once it is exported
 - cnn, resnet: as large as `encapnet_small`, the rows of
   `trainers.reproduce --experiment=equal_time`
 
@@ -17,6 +18,7 @@ import argparse
 import functools
 import pathlib
 import tempfile
+from dataclasses import replace
 
 import numpy as np
 
@@ -77,9 +79,10 @@ def exported(recipe, folder):
 def columns(folder):
     """Yields the head of each column and what to call, by network."""
     found = recipes()
+    trained = found | {"decoder": replace(found["encapnet"], decoder="conv")}
     yield (
         f"training, batch {BATCH}",
-        {name: network(recipe)["train"] for name, recipe in found.items()},
+        {name: network(recipe)["train"] for name, recipe in trained.items()},
     )
     asked = {}
     for name, recipe in found.items():
