@@ -122,9 +122,22 @@ def walk(command: list[str]) -> tuple[bool, str]:
     spent = f"exit code {code} after {time.monotonic() - began:.0f} s"
     if code == 2 and "torch" in text:
         return True, "not here, it needs PyTorch"
-    if code in _IN_ORDER and "Traceback" not in text:
+    if code in _IN_ORDER and not failed(text):
         return True, spent
     return False, f"{spent}: {text[-2000:]}"
+
+
+def failed(text: str) -> bool:
+    """Whether a program wrote a traceback of its own.
+
+    Not counted: that of a Ctrl-C that hit a weak reference's callback, where
+    Python reports it and goes on.
+    """
+    lines = text.splitlines()
+    return any(
+        line.startswith("Traceback") and not before.startswith("Exception ign")
+        for before, line in zip(["", *lines], lines, strict=False)
+    )
 
 
 def main(arguments):
