@@ -81,11 +81,14 @@ def reset(command: list[str]) -> list[str]:
     latest = pathlib.Path("runs/latest")
     latest.unlink(missing_ok=True)
     latest.symlink_to(_DONE.name)
+    # Two commands may make it of different data.
+    shutil.rmtree("runs/reproduce", ignore_errors=True)
     words = list(command)
     for word in command:
         name, _, value = word.removeprefix("--").partition("=")
         path = pathlib.Path(value)
-        if name in ("run_dir", "tune_dir", "out") and path != latest:
+        written = name in ("run_dir", "tune_dir", "out") and path != latest
+        if written and path.parts[:1] != ("exported",):  # a version is added
             shutil.rmtree(path, ignore_errors=True)
         if name == "init_from":
             shutil.rmtree(path, ignore_errors=True)
@@ -122,6 +125,8 @@ def walk(command: list[str]) -> tuple[bool, str]:
     spent = f"exit code {code} after {time.monotonic() - began:.0f} s"
     if code == 2 and "torch" in text:
         return True, "not here, it needs PyTorch"
+    if command[0].startswith("benchmarks.") and code == -signal.SIGINT:
+        return True, spent  # scripts, with the traceback of their Ctrl-C
     if code in _IN_ORDER and not failed(text):
         return True, spent
     return False, f"{spent}: {text[-2000:]}"
