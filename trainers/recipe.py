@@ -149,7 +149,7 @@ class Recipe:
     )  # fmt: skip
     decoder_weight: float | None = _network(
         None, "Weight of the squared error of an image, summed over its "
-        "values; default 0.0005 for images in grey, 0.01 in colour.",
+        "values; default 0.0005 for images in grey, 0.003 in colour.",
     )  # fmt: skip
     override: dict = _network(
         None, "More fields of the variant's config, NAME=VALUE, repeatable."

@@ -69,7 +69,7 @@ def test_the_loss_is_the_weighted_squared_error_of_the_true_class():
     assert float(decoder.recent_loss) == loss
 
 
-@pytest.mark.parametrize(("channels", "factor"), [(1, 0.0005), (3, 0.01)])
+@pytest.mark.parametrize(("channels", "factor"), [(1, 0.0005), (3, 0.003)])
 def test_the_default_weight_is_that_of_sabour_et_al_in_grey(channels, factor):
     """In colour it has to be larger, or all is drawn as the mean image."""
     images = np.ones((4, 8, 8, channels), "float32")
