@@ -87,6 +87,10 @@ def reset(command: list[str]) -> list[str]:
     for word in command:
         name, _, value = word.removeprefix("--").partition("=")
         path = pathlib.Path(value)
+        if name == "run_dir" and command[0] != "trainers.fit":
+            if not path.exists():
+                shutil.copytree(_DONE, path)
+            continue
         written = name in ("run_dir", "tune_dir", "out") and path != latest
         if written and path.parts[:1] != ("exported",):  # a version is added
             shutil.rmtree(path, ignore_errors=True)
@@ -106,6 +110,9 @@ def walk(command: list[str]) -> tuple[bool, str]:
     for word, needed in _ELSEWHERE.items():
         if any(word in part for part in command):
             return True, f"not here, it is or needs {needed}"
+    seconds = _SECONDS.value
+    if command[0] in ("export", "export.weights"):
+        seconds += 120  # others read what it writes
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
@@ -116,7 +123,7 @@ def walk(command: list[str]) -> tuple[bool, str]:
             start_new_session=True,
         )
         try:
-            code = process.wait(_SECONDS.value)
+            code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGINT)
             code = process.wait(120)
