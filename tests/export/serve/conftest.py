@@ -62,3 +62,11 @@ def folder(tmp_path, exported):
     """A folder with the first of them."""
     shutil.copytree(exported / "1", tmp_path / "pets" / "1")
     return tmp_path / "pets"
+
+
+@pytest.fixture(scope="module")
+def pets_folder(tmp_path_factory):
+    """The versions of a small network of pets."""
+    folder = tmp_path_factory.mktemp("served") / "pets"
+    served.export_small(folder)
+    return folder

@@ -19,15 +19,8 @@ PACKED = {"gzip": gzip.compress, "deflate": zlib.compress}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("served") / "pets"
-    served.export_small(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def pets(folder):
-    return served.Served(folder, max_megabytes=0.1)
+def pets(pets_folder):
+    return served.Served(pets_folder, max_megabytes=0.1)
 
 
 def post(pets, body, encoding, path=PREDICT):
@@ -168,8 +161,8 @@ def test_other_origins_are_not_let_in_unasked(pets):
 @pytest.mark.parametrize(
     ("origins", "told"), [([ORIGIN, "http://x:1"], ORIGIN), (["*"], "*")]
 )
-def test_origins_that_are_let_in(folder, origins, told):
-    pets = served.Served(folder, origins=origins)
+def test_origins_that_are_let_in(pets_folder, origins, told):
+    pets = served.Served(pets_folder, origins=origins)
     answer = preflight(
         pets, ORIGIN, "content-type, inference-header-content-length"
     )
@@ -185,8 +178,8 @@ def test_origins_that_are_let_in(folder, origins, told):
     assert (refused.status, allowed(refused)) == (400, told)
 
 
-def test_other_origins_stay_out(folder):
-    pets = served.Served(folder, origins=[ORIGIN])
+def test_other_origins_stay_out(pets_folder):
+    pets = served.Served(pets_folder, origins=[ORIGIN])
     for origin in ("https://example.com", "http://example.org", "null"):
         answer = preflight(pets, origin)
         assert (answer.status, allowed(answer)) == (400, None)
@@ -195,8 +188,8 @@ def test_other_origins_stay_out(folder):
     assert pets.get("/v1/models/pets").status == 200
 
 
-def test_preflights_are_logged_and_counted(folder):
-    pets = served.Served(folder, origins=["*"])
+def test_preflights_are_logged_and_counted(pets_folder):
+    pets = served.Served(pets_folder, origins=["*"])
     preflight(pets, ORIGIN)
     line = 'encapnet_requests_total{path="other",status="200"} 1.0'
     assert line in pets.get("/metrics").body.decode().splitlines()

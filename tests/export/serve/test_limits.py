@@ -13,16 +13,9 @@ from tests.export.serve import served
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("served") / "pets"
-    served.export_small(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def pets(folder):
+def pets(pets_folder):
     return served.Served(
-        folder,
+        pets_folder,
         max_images=4,
         max_megabytes=0.02,
         max_megapixels=0.01,
