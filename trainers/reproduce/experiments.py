@@ -4,17 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainers.recipe import QUICK
-from trainers.reproduce.opponents import (
-    AFFINE,
-    DECODER,
-    EQUAL_TIME,
-    FEW_LABELS,
-)
+from trainers.reproduce.opponents import AFFINE, EQUAL_TIME, FEW_LABELS
 from trainers.reproduce.rows import (
     AGREEMENT_FORMS,
     AUTHORS_LOG,
     CAPCONV,
     CAPNET,
+    DECODER,
     H_IMAGENET,
     REGULARIZATION,
     STATE_OF_THE_ART,

@@ -68,8 +68,3 @@ FEW_LABELS = tuple(
     for network in _NETWORKS
 )
 AFFINE = EQUAL_TIME
-DECODER = (
-    Row("none", "encapnet_small", {"variant": "encapnet_small"}),
-    Row("conv", "encapnet_small, with a decoder",
-        {"variant": "encapnet_small", "decoder": "conv"}),
-)  # fmt: skip

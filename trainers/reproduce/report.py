@@ -110,7 +110,7 @@ def _cells(reproduction: Reproduction, outcomes: Sequence[RowOutcome]):
     if all(line[3] == "–" for line in lines[1:]):  # the paper has no numbers
         lines = [(*line[:3], *line[4:]) for line in lines]
     if column := reproduction.experiment.column:
-        cells = (column.heading, *(_extra(o, column) for o in outcomes))
+        cells = (column.heading, *(_column_cell(o, column) for o in outcomes))
         lines = [
             (*line[:3], cell, *line[3:])
             for line, cell in zip(lines, cells, strict=True)
@@ -146,7 +146,7 @@ def error_text(outcome: RowOutcome) -> str:
     return f"{100 * outcome.error:.2f}{spread}"
 
 
-def _extra(outcome, column):
+def _column_cell(outcome, column):
     """Writes what else the runs gave, with its spread over the seeds."""
     found = [column.factor * v for v in outcome.all_of(column.name)]
     if not found:

@@ -273,3 +273,11 @@ AGREEMENT_FORMS = (
     *_forms("narrow ResNet-18", "resnet18", "resnet_", stem=((16, 1),),
             channels=(16, 32, 64, 128)),
 )  # fmt: skip
+
+
+# Ours: what a decoder does to the error and to the capsules.
+DECODER = (
+    Row("none", "encapnet_small", {"variant": "encapnet_small"}),
+    Row("conv", "encapnet_small, with a decoder",
+        {"variant": "encapnet_small", "decoder": "conv"}),
+)  # fmt: skip

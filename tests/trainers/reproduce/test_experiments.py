@@ -7,12 +7,8 @@ from encapnet_tf.models import variant_config
 from trainers.cost.step_trace import outline_model
 from trainers.recipe import Recipe, make_recipe
 from trainers.reproduce.experiments import DATA_NAMES, EXPERIMENTS
-from trainers.reproduce.opponents import (
-    AFFINE,
-    DECODER,
-    EQUAL_TIME,
-    FEW_LABELS,
-)
+from trainers.reproduce.opponents import AFFINE, EQUAL_TIME, FEW_LABELS
+from trainers.reproduce.rows import DECODER
 
 ROWS = [
     pytest.param(experiment, row, id=f"{name}-{row.name}")
