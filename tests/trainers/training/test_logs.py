@@ -216,3 +216,10 @@ def test_a_study_whose_log_cannot_start_says_so_and_fails_no_run(
     with pytest.raises(ValueError, match="`--log=mlflow` must.*Received"):
         child.run(recipe(), folder)
     assert not folder.result.exists()
+
+
+def test_csv_is_written_in_any_case():
+    values = flags.FlagValues()
+    cli.define_log(values)
+    values(["fit", "--log=csv,wandb"])
+    assert cli.log_from_flags(values) == ["wandb"]
